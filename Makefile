@@ -1,0 +1,47 @@
+# One command for each thing, the same here and in CI. `make help` lists them.
+SHELL := /bin/bash
+BIN := .venv/bin
+TYPED := src tests $(wildcard bench/*.py scripts/*.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format types contracts unit bench-overhead docs clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install everything into .venv (and Java, where that is allowed); quick when nothing changed
+	@scripts/setup.sh
+
+demo: setup ## run a generated online shop through a real job and show the results
+	@$(BIN)/tidemark demo
+
+test: lint types contracts ## everything CI checks: lint, types, import contracts and all tests
+	$(BIN)/pytest
+
+lint: setup ## style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: setup ## put style and formatting right where a tool can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: setup ## strict types, tests included
+	$(BIN)/mypy $(TYPED)
+
+contracts: setup ## which package may import which
+	$(BIN)/lint-imports --no-logo
+
+unit: setup ## the fast tests: no Spark, no processes killed
+	$(BIN)/pytest -m "not spark and not semantics and not faults and not slow"
+
+bench-overhead: setup ## throughput of a job against the same query written by hand
+	$(BIN)/python bench/overhead.py
+
+docs: setup ## regenerate the reference from the code
+	$(BIN)/python scripts/generate_docs.py
+
+clean: ## remove what commands leave behind, the environment and local job state included
+	rm -rf .venv .tidemark .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf spark-warehouse metastore_db src/*.egg-info
+	find src tests bench scripts examples -name __pycache__ -type d -prune -exec rm -rf {} +
