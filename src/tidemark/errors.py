@@ -7,6 +7,7 @@ step it happened in. Decisions are made from those fields, never from the text.
     ├── DefinitionError            user      a job definition that cannot be compiled
     ├── UsageError                 user      a command that cannot be carried out as given
     │   ├── NotFresh               user      the kept state does not fit this definition or this run
+    │   ├── AlreadyRunning         user      another process runs this job
     │   └── SettingMissing         user      an environment variable or secret that is not there
     ├── EnvironmentFault           user      Java, Python or a library that is missing or too old
     ├── SourceFailure              external  input that cannot be read
@@ -73,6 +74,10 @@ class UsageError(TidemarkError):
 
 class NotFresh(UsageError):
     code = "not_fresh"
+
+
+class AlreadyRunning(UsageError):
+    code = "already_running"
 
 
 class SettingMissing(UsageError):
