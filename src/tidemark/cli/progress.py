@@ -1,0 +1,125 @@
+"""What is known of a run from what its drivers said: a plain value that renderers and the final summary read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from tidemark.errors import TidemarkError
+from tidemark.protocol.messages import (
+    Accounting,
+    AnyMessage,
+    Ended,
+    EpochCommitted,
+    Failure,
+    OperatorCounts,
+    SourceCounts,
+    Started,
+)
+
+
+@dataclass
+class Progress:
+    """`last` holds the newest epoch of each query; `state` is the word of SPEC's lifecycle that fits now."""
+
+    job: str
+    state: str = "STARTING"
+    attempt: int = 0
+    epochs: int = 0
+    total: Accounting = field(default_factory=Accounting)
+    last: dict[str, EpochCommitted] = field(default_factory=dict)
+    failure: Failure | None = None
+    final_watermark: datetime | None = None
+
+    def hear(self, message: AnyMessage) -> None:
+        match message:
+            case Started():
+                self.state = "RUNNING"
+                self.attempt = message.attempt
+            case EpochCommitted():
+                self.epochs += 1
+                self.last[message.query] = message
+                self.total = message.total
+            case Ended():
+                self.epochs = message.epochs
+                self.final_watermark = message.watermark
+                self.total = message.total
+
+    @property
+    def watermark(self) -> datetime | None:
+        """The smallest of the queries'; none as long as one of them has none."""
+        if self.final_watermark is not None:
+            return self.final_watermark
+        reached = [epoch.next_watermark or epoch.watermark for epoch in self.last.values()]
+        known = [watermark for watermark in reached if watermark is not None]
+        return min(known) if known and len(known) == len(reached) else None
+
+    @property
+    def events_in(self) -> int:
+        return sum(counts.events_in for counts in self.total.sources.values())
+
+    @property
+    def errors(self) -> int:
+        return sum(counts.errors for counts in self.total.sources.values())
+
+    @property
+    def late(self) -> int:
+        return sum(counts.late for counts in self.total.operators.values())
+
+    @property
+    def lag_events(self) -> int | None:
+        known = [epoch.lag_events for epoch in self.last.values() if epoch.lag_events is not None]
+        return max(known, default=None)
+
+    @property
+    def events_per_second(self) -> float:
+        return sum(rate(epoch) for epoch in self.last.values())
+
+    def summary(self) -> dict[str, Any]:
+        """The object that `run --json` ends with."""
+        answer: dict[str, Any] = {
+            "state": self.state,
+            "epochs": self.epochs,
+            "watermark": iso(self.watermark),
+            "sources": {name: _source(counts) for name, counts in self.total.sources.items()},
+            "operators": {name: _operator(counts) for name, counts in self.total.operators.items()},
+            "sinks": {name: {"rows": counts.rows} for name, counts in self.total.sinks.items()},
+        }
+        if self.failure is not None:
+            answer["error"] = error_fields(self.failure)
+        return answer
+
+
+def rate(epoch: EpochCommitted) -> float:
+    return epoch.events * 1000 / max(epoch.duration_ms, 1)
+
+
+def iso(instant: datetime | None) -> str | None:
+    if instant is None:
+        return None
+    aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def failure_of(error: TidemarkError) -> Failure:
+    return Failure(
+        code=error.code,
+        domain=error.domain,
+        retry=error.retry,
+        message=error.message,
+        hint=error.hint,
+        step=error.step,
+    )
+
+
+def error_fields(failure: Failure) -> dict[str, str | None]:
+    return {"code": failure.code, "message": failure.message, "hint": failure.hint}
+
+
+def _source(counts: SourceCounts) -> dict[str, int]:
+    return {"in": counts.events_in, "accepted": counts.accepted, "errors": counts.errors}
+
+
+def _operator(counts: OperatorCounts) -> dict[str, int]:
+    return counts.model_dump(include={"rows_in", "rows_out", "late", "filtered", "duplicates"})
