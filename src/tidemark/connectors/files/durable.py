@@ -1,0 +1,73 @@
+"""File operations that survive a power cut, and the lock that makes a commit section exclusive."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidemark.errors import SinkUnavailable
+
+LOCK_TIMEOUT_SECONDS = 10.0
+_LOCK_POLL_SECONDS = 0.02
+
+
+def make_folder(folder: Path) -> None:
+    """Creates the folder and its missing parents, each entered durably in its parent."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync(folder.parent)
+
+
+def sync(path: Path) -> None:
+    """Forces a file's bytes, or a folder's entries, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            sync(Path(parent, name))
+        sync(Path(parent))
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Readers, and a later start, see the old content or the whole new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync(path.parent)
+
+
+@contextmanager
+def locked(path: Path, step: str) -> Iterator[None]:
+    """Holds an exclusive lock that ends with the process; SinkUnavailable when another keeps it too long."""
+    with path.open("a") as file:
+        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
+        while not _try_lock(file.fileno()):
+            if time.monotonic() > deadline:
+                raise SinkUnavailable(
+                    f"{path} is locked by another driver of this job", hint="Stop the other driver.", step=step
+                )
+            time.sleep(_LOCK_POLL_SECONDS)
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""Which epochs a sink holds and whose turn it is to write, kept in the database beside the rows.
+
+One row per lineage and sink. Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from tidemark.connectors.connector import SinkContext
+from tidemark.errors import Fenced, StateFault
+
+TABLE = "_tidemark_ledger"
+_CREATE = f"""
+CREATE TABLE IF NOT EXISTS {TABLE} (
+    lineage TEXT NOT NULL, sink TEXT NOT NULL, job TEXT NOT NULL, attempt INTEGER NOT NULL,
+    epoch INTEGER, rows INTEGER, previous_epoch INTEGER, previous_rows INTEGER,
+    PRIMARY KEY (lineage, sink)
+) WITHOUT ROWID"""
+_TAKE_OVER = f"""
+INSERT INTO {TABLE} (lineage, sink, job, attempt) VALUES (?, ?, ?, ?)
+ON CONFLICT (lineage, sink) DO UPDATE SET job = excluded.job, attempt = excluded.attempt"""
+_READ = f"SELECT attempt, epoch, rows, previous_epoch, previous_rows FROM {TABLE} WHERE lineage = ? AND sink = ?"
+_RECORD = f"""
+UPDATE {TABLE} SET previous_epoch = epoch, previous_rows = rows, epoch = ?, rows = ? WHERE lineage = ? AND sink = ?"""
+
+
+class Ledger:
+    def __init__(self, connection: sqlite3.Connection, context: SinkContext) -> None:
+        self._connection = connection
+        self._context = context
+        self._key = (context.lineage, context.sink)
+
+    def take_over(self) -> int | None:
+        """Makes this attempt the one that may write; the last epoch held."""
+        self._connection.execute(_CREATE)
+        attempt, epoch = self._read()[:2]
+        if attempt is not None and attempt > self._context.attempt:
+            raise self._fenced(attempt)
+        self._connection.execute(_TAKE_OVER, (*self._key, self._context.job, self._context.attempt))
+        return epoch
+
+    def held(self, epoch: int) -> int | None:
+        _, last, rows, previous, previous_rows = self._read()
+        return {previous: previous_rows, last: rows}.get(epoch)
+
+    def check_turn(self, epoch: int) -> None:
+        """Raises Fenced when another attempt has taken over, StateFault when `epoch` is not a new one."""
+        attempt, last = self._read()[:2]
+        if attempt != self._context.attempt:
+            raise self._fenced(attempt)
+        if last is not None and epoch <= last:
+            raise StateFault(f"epoch {epoch} was offered to a sink that holds epoch {last}", step=self._context.sink)
+
+    def record(self, epoch: int, rows: int) -> None:
+        self._connection.execute(_RECORD, (epoch, rows, *self._key))
+
+    def _read(self) -> tuple[int | None, ...]:
+        row: tuple[int | None, ...] | None = self._connection.execute(_READ, self._key).fetchone()
+        return row or (None,) * 5
+
+    def _fenced(self, attempt: int | None) -> Fenced:
+        return Fenced(
+            f"attempt {attempt} of this job has taken over from attempt {self._context.attempt}",
+            hint="Nothing is to be done: the newer driver writes the results.",
+            step=self._context.sink,
+        )
