@@ -44,4 +44,4 @@ docs: setup ## regenerate the reference from the code
 clean: ## remove what commands leave behind, the environment and local job state included
 	rm -rf .venv .tidemark .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	rm -rf spark-warehouse metastore_db src/*.egg-info
-	find src tests bench scripts examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

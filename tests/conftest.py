@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Shared by the whole run: leave no query running and no setting changed."""
-    from support.sessions import create_test_session
+    from tidemark.data_plane.session import create_session
 
-    session = create_test_session()
+    session = create_session("tidemark-tests", driver_memory="1g", parallelism=2)
     yield session
     session.stop()
 
