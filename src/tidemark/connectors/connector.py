@@ -1,6 +1,6 @@
 """What a connector must provide, and what the engine promises it.
 
-The engine calls a sink from one thread, in this order: `open` once per start, then for every epoch `held` and,
+A source gives raw records; decoding, error rows and event time are the engine's. The engine calls a sink from one thread, in this order: `open` once per start, then for every epoch `held` and,
 unless the sink already holds it, `write`; at the end `close`. After a crash an epoch is offered again with the
 same rows. `write` must make rows and ledger entry durable together or not at all.
 """
@@ -14,9 +14,64 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
 
-    from tidemark.compiler.plan.plan import Column
+    from tidemark.compiler.plan.plan import Column, EpochPolicy, SourcePlan
+
+
+@dataclass(frozen=True)
+class Records:
+    """Raw records and how to read them: expressions over `frame`.
+
+    `value` is the record's text; None when the connector yields the payload columns itself. `time` and `key` are
+    what the record brings along when the source names no column for them. `partition_column` is a payload column
+    that says which of `partitions` an event belongs to.
+    """
+
+    frame: DataFrame
+    id: SparkColumn
+    value: SparkColumn | None = None
+    time: SparkColumn | None = None
+    key: SparkColumn | None = None
+    partition: SparkColumn | None = None
+    offset: SparkColumn | None = None
+    partition_column: str | None = None
+    partitions: int = 1
+
+
+class EpochScan(Protocol):
+    """What Spark read for one source in one epoch."""
+
+    def files(self) -> list[str]: ...
+
+    def frame(self) -> DataFrame: ...
+
+
+@dataclass(frozen=True)
+class SourceContext:
+    """`first_started_ms` is when the job's lineage began: the same at every restart."""
+
+    plan: SourcePlan
+    options: dict[str, Any]  # validated, secrets resolved
+    base: Path  # relative paths in options are relative to this folder
+    epoch: EpochPolicy
+    first_started_ms: int
+
+
+class Source(Protocol):
+    """Where events come from. Partitions are numbered from 0 and each has its own watermark."""
+
+    @property
+    def partitions(self) -> int: ...
+
+    def stream(self, spark: SparkSession) -> Records:
+        """The endless stream. Raises SourceUnreadable, naming what is missing, when it cannot start."""
+        ...
+
+    def reread(self, spark: SparkSession, scan: EpochScan) -> Records:
+        """Exactly the records of one epoch again, as a static frame."""
+        ...
 
 
 class EpochRows(Protocol):

@@ -1,0 +1,145 @@
+"""Event time of one query: what each source partition has seen, who is idle, and the watermark that follows.
+
+Pure: time comes in as microseconds of idle time and event time, never from a clock. Only `QueryWatermark.advance`
+decides what the watermark is; it never moves back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidemark.compiler.plan.plan import SourcePlan
+
+# 9999-12-31T23:59:59Z: where a drained job's watermark ends.
+END_OF_TIME = 253_402_300_799_000_000
+
+
+@dataclass
+class Partition:
+    """`newest` is the largest event time seen; `quiet` the idle time since the last event, both in microseconds."""
+
+    newest: int | None = None
+    quiet: int = 0
+    idle: bool = False
+
+    def saw(self, newest: int) -> None:
+        self.newest = newest if self.newest is None else max(self.newest, newest)
+        self.quiet = 0
+        self.idle = False
+
+    def waited(self, microseconds: int, timeout: int) -> None:
+        self.quiet += microseconds
+        self.idle = self.idle or self.quiet >= timeout
+
+
+@dataclass
+class SourceTime:
+    """The partitions of one source and what its policy makes of them."""
+
+    delay: int
+    idle_timeout: int
+    partitions: list[Partition]
+
+    @property
+    def idle(self) -> bool:
+        return all(partition.idle for partition in self.partitions)
+
+    @property
+    def watermark(self) -> int | None:
+        """The minimum over active partitions; None while one of them has no event yet, or none is active."""
+        active = [partition for partition in self.partitions if not partition.idle]
+        seen = [partition.newest for partition in active if partition.newest is not None]
+        if not active or len(seen) < len(active):
+            return None
+        return min(seen) - self.delay
+
+    def partition_watermark(self, partition: Partition) -> int | None:
+        return None if partition.newest is None else partition.newest - self.delay
+
+
+@dataclass
+class QueryWatermark:
+    """The watermark of one query: the minimum over its active sources, or the clock when all are idle."""
+
+    sources: dict[str, SourceTime]
+    value: int | None = None
+    drained: bool = field(default=False)
+
+    @classmethod
+    def of(cls, sources: Iterable[tuple[SourcePlan, int]]) -> QueryWatermark:
+        """From the plans of the query's sources, each with its number of partitions."""
+        return cls(
+            {
+                plan.id: SourceTime(
+                    plan.watermark.delay_ms * 1000,
+                    plan.watermark.idle_timeout_ms * 1000,
+                    [Partition() for _ in range(count)],
+                )
+                for plan, count in sources
+            }
+        )
+
+    def saw(self, source: str, newest: Mapping[int, int]) -> None:
+        """Takes in an epoch's largest event times, by partition."""
+        for partition, value in newest.items():
+            self.sources[source].partitions[partition].saw(value)
+
+    def waited(self, microseconds: int) -> None:
+        """Time went by in which the job ran, no epoch was in progress and nothing was unread."""
+        for source in self.sources.values():
+            for partition in source.partitions:
+                partition.waited(microseconds, source.idle_timeout)
+
+    def started(self) -> None:
+        """A new start: idle time begins at zero, and nobody is idle."""
+        for source in self.sources.values():
+            for partition in source.partitions:
+                partition.quiet, partition.idle = 0, False
+
+    def advance(self) -> int | None:
+        """Recomputes the watermark and returns it; it never moves back."""
+        candidate = END_OF_TIME if self.drained else self._candidate()
+        if candidate is not None and (self.value is None or candidate > self.value):
+            self.value = candidate
+        return self.value
+
+    def _candidate(self) -> int | None:
+        active = [source for source in self.sources.values() if not source.idle]
+        if not active:
+            return self._clock()
+        marks = [mark for source in active if (mark := source.watermark) is not None]
+        return min(marks) if len(marks) == len(active) else None
+
+    def _clock(self) -> int | None:
+        """Where a quiet query would be by now: its newest event, moved on by the idle time since it was seen."""
+        seen = [
+            (partition.newest, -partition.quiet, source.delay)
+            for source in self.sources.values()
+            for partition in source.partitions
+            if partition.newest is not None
+        ]
+        if not seen:
+            return None
+        newest, negative_quiet, delay = max(seen)
+        return newest - negative_quiet - delay
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "value": self.value,
+            "drained": self.drained,
+            "sources": {
+                name: [[p.newest, p.quiet, p.idle] for p in source.partitions]
+                for name, source in self.sources.items()
+            },
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Takes over the state of an earlier epoch; partitions that are new since then start empty."""
+        self.value = saved["value"]
+        self.drained = saved["drained"]
+        for name, partitions in saved["sources"].items():
+            known = self.sources[name].partitions
+            for index, (newest, quiet, idle) in enumerate(partitions):
+                known[index] = Partition(newest, quiet, idle)

@@ -1,0 +1,230 @@
+"""From the plan of a query to Spark frames.
+
+`QueryFrames` builds the streaming frame with all counting in it. `EpochFrames` builds, from what one epoch read,
+the same stateless steps as static frames: that is how bad and late rows are found again without a second stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.compiler.plan.plan import (
+    AggregatePlan,
+    BranchPlan,
+    DedupPlan,
+    ExecutionPlan,
+    FilterPlan,
+    FlatMapPlan,
+    MapPlan,
+    OperatorPlan,
+    QueryPlan,
+    UnionPlan,
+    WindowPlan,
+)
+from tidemark.connectors.connector import Source
+from tidemark.data_plane.query.lowering import dedup, stateless, window
+from tidemark.data_plane.query.lowering.columns import observe, tally
+from tidemark.data_plane.query.lowering.source import ACCEPTED, Events, read_events
+from tidemark.data_plane.spark_internals import Execution, scan_frame, scanned_files
+
+# Spark's own estimate must never move: the watermark is handed over by the epoch runner.
+_NEVER = "100000 days"
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """`node` or `node.port` as (node, port)."""
+    node, _, port = reference.partition(".")
+    return node, port or "main"
+
+
+class Frames:
+    """Frames of ports by reference, each built once. Subclasses say where sources and stateful operators come from."""
+
+    def __init__(self, plan: ExecutionPlan) -> None:
+        self.plan = plan
+        self._nodes: dict[str, DataFrame] = {}
+
+    def port(self, reference: str) -> DataFrame:
+        """Payload and system columns of one port."""
+        node, port = split_reference(reference)
+        operator = self.plan.operators.get(node)
+        if isinstance(operator, BranchPlan):
+            return stateless.take_port(operator, self.node(node), port)
+        return self.node(node)
+
+    def node(self, node: str) -> DataFrame:
+        """Everything a node puts out: of a branch, all its ports, with the column that tells them apart."""
+        if node not in self._nodes:
+            self._nodes[node] = self._build(node)
+        return self._nodes[node]
+
+    def input(self, operator: OperatorPlan) -> DataFrame:
+        return self.port(operator.inputs[0])
+
+    def _build(self, node: str) -> DataFrame:
+        if node in self.plan.sources:
+            return self.source(node)
+        operator = self.plan.operators[node]
+        return self.OPERATORS[type(operator)](self, operator)
+
+    def source(self, node: str) -> DataFrame:
+        raise NotImplementedError
+
+    def counted(self, frame: DataFrame, name: str, **metrics: Column) -> DataFrame:
+        """A place where rows are counted; static frames do not count again."""
+        return frame
+
+    def _filter(self, plan: FilterPlan) -> DataFrame:
+        marked = stateless.mark_filtered(plan, self.input(plan))
+        keep = F.col(stateless.KEEP)
+        counted = self.counted(
+            marked, f"filter:{plan.id}", rows_in=F.count(F.lit(1)), passed=tally(keep), filtered=tally(~keep)
+        )
+        return stateless.drop_filtered(counted)
+
+    def _map(self, plan: MapPlan) -> DataFrame:
+        return stateless.lower_map(plan, self.input(plan))
+
+    def _flat_map(self, plan: FlatMapPlan) -> DataFrame:
+        frame = stateless.lower_flat_map(plan, self.input(plan))
+        return self.counted(frame, f"flat_map:{plan.id}", rows_out=F.count(F.lit(1)))
+
+    def _branch(self, plan: BranchPlan) -> DataFrame:
+        return stateless.mark_ports(plan, self.input(plan))
+
+    def _union(self, plan: UnionPlan) -> DataFrame:
+        return stateless.lower_union(plan, [self.port(reference) for reference in plan.inputs])
+
+    def _dedup(self, plan: DedupPlan) -> DataFrame:
+        raise NotImplementedError
+
+    def _window(self, plan: WindowPlan) -> DataFrame:
+        raise NotImplementedError
+
+    def _aggregate(self, plan: AggregatePlan) -> DataFrame:
+        raise NotImplementedError
+
+    OPERATORS: dict[type[OperatorPlan], Callable[..., DataFrame]] = {
+        FilterPlan: lambda self, plan: self._filter(plan),
+        MapPlan: lambda self, plan: self._map(plan),
+        FlatMapPlan: lambda self, plan: self._flat_map(plan),
+        BranchPlan: lambda self, plan: self._branch(plan),
+        UnionPlan: lambda self, plan: self._union(plan),
+        DedupPlan: lambda self, plan: self._dedup(plan),
+        WindowPlan: lambda self, plan: self._window(plan),
+        AggregatePlan: lambda self, plan: self._aggregate(plan),
+    }
+
+
+class QueryFrames(Frames):
+    """The streaming frames of one query."""
+
+    def __init__(
+        self, plan: ExecutionPlan, query: QueryPlan, sources: dict[str, Source], spark: SparkSession, parallelism: int
+    ) -> None:
+        super().__init__(plan)
+        self._query = query
+        self._sources = sources
+        self._spark = spark
+        self._parallelism = parallelism
+
+    def terminal(self) -> DataFrame:
+        return self.node(self._query.terminal)
+
+    def counted(self, frame: DataFrame, name: str, **metrics: Column) -> DataFrame:
+        return observe(frame, name, **metrics)
+
+    def source(self, node: str) -> DataFrame:
+        plan, source = self.plan.sources[node], self._sources[node]
+        events = read_events(source.stream(self._spark), plan, F.current_timestamp()).marked()
+        counted = self.counted(events, f"source:{node}", **source_metrics(source.partitions))
+        return counted.where(ACCEPTED).drop(ACCEPTED).withWatermark("_event_time", _NEVER)
+
+    def _dedup(self, plan: DedupPlan) -> DataFrame:
+        arrived = dedup.with_horizon(plan, self.input(plan))
+        arrived = self.counted(arrived, f"arrived:{plan.id}", **arrival_metrics(F.col(dedup.HORIZON)))
+        marked = dedup.unpack(plan, dedup.mark_duplicates(plan, arrived, self._parallelism))
+        mark = F.col(dedup.duplicate_column(plan))
+        counted = self.counted(marked, f"dedup:{plan.id}", passed=tally(~mark), duplicates=tally(mark))
+        return counted.where(~mark).drop(mark)
+
+    def _window(self, plan: WindowPlan) -> DataFrame:
+        assigned = window.assign(plan, self.input(plan))
+        arrived = self.counted(assigned, f"arrived:{plan.id}", **arrival_metrics(F.col(window.END)))
+        results = window.aggregate_window(plan, arrived)
+        return self.counted(results, f"results:{plan.id}", rows_out=F.count(F.lit(1)))
+
+    def _aggregate(self, plan: AggregatePlan) -> DataFrame:
+        arrived = self.counted(self.input(plan), f"arrived:{plan.id}", rows_in=F.count(F.lit(1)))
+        results = window.aggregate_running(plan, arrived)
+        return self.counted(results, f"results:{plan.id}", rows_out=F.count(F.lit(1)))
+
+
+class EpochFrames(Frames):
+    """What one epoch read, again: sources from their scans, dedup from its own physical node."""
+
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        sources: dict[str, Source],
+        spark: SparkSession,
+        execution: Execution,
+        ingestion_ms: int,
+    ) -> None:
+        super().__init__(plan)
+        self._sources = sources
+        self._spark = spark
+        self._execution = execution
+        self._ingestion_time = F.timestamp_millis(F.lit(ingestion_ms))
+
+    def events(self, node: str) -> Events:
+        """Every record of a source in this epoch, good and bad."""
+        scan = _Scan(self._spark, self._execution.epoch_leaf(f"source:{node}"))
+        records = self._sources[node].reread(self._spark, scan)
+        return read_events(records, self.plan.sources[node], self._ingestion_time)
+
+    def source(self, node: str) -> DataFrame:
+        return self.events(node).marked().where(ACCEPTED).drop(ACCEPTED)
+
+    def provide(self, reference: str, frame: DataFrame) -> None:
+        """Puts a frame in place of a node: a side port, for the operators behind it."""
+        self._nodes[reference] = frame
+
+    def port(self, reference: str) -> DataFrame:
+        return self._nodes[reference] if reference in self._nodes else super().port(reference)
+
+    def _dedup(self, plan: DedupPlan) -> DataFrame:
+        mark = dedup.duplicate_column(plan)
+        marked = dedup.unpack(plan, self._execution.stateful_output(self._spark, mark))
+        return marked.where(~F.col(mark)).drop(mark)
+
+
+class _Scan:
+    def __init__(self, spark: SparkSession, leaf: object) -> None:
+        self._spark = spark
+        self._leaf = leaf
+
+    def files(self) -> list[str]:
+        return scanned_files(self._leaf)
+
+    def frame(self) -> DataFrame:
+        return scan_frame(self._spark, self._leaf)
+
+
+def source_metrics(partitions: int) -> dict[str, Column]:
+    """Counts of a source, then the largest accepted event time of each partition in microseconds."""
+    good = F.col(ACCEPTED)
+    micros = F.when(good, F.unix_micros("_event_time"))
+    newest = {
+        f"newest_{index}": F.max(micros if partitions == 1 else F.when(F.col("_partition") == index, micros))
+        for index in range(partitions)
+    }
+    return {"events_in": F.count(F.lit(1)), "accepted": tally(good), "errors": tally(~good), **newest}
+
+
+def arrival_metrics(end: Column) -> dict[str, Column]:
+    """Rows that reach a stateful operator, and the earliest moment at which one of them stops being accepted."""
+    return {"rows_in": F.count(F.lit(1)), "earliest_end": F.min(end)}

@@ -1,0 +1,42 @@
+"""Names and tags of columns that the lowerings share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.compiler.plan.plan import Column as PlanColumn
+from tidemark.schema import SYSTEM_COLUMNS
+
+SYSTEM_NAMES = tuple(name for name, _ in SYSTEM_COLUMNS)
+_EVENT_TIME_TAG = "spark.watermarkDelayMs"
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def payload(columns: Iterable[PlanColumn]) -> list[Column]:
+    return [F.col(quoted(column.name)) for column in columns]
+
+
+def event_time(column: Column, name: str) -> Column:
+    """Tags a column as the one Spark's stateful operators compare with the watermark."""
+    return column.alias(name, metadata={_EVENT_TIME_TAG: 0})
+
+
+def untagged(column: Column, name: str) -> Column:
+    """The same values, of no meaning to the watermark."""
+    return column.alias(name, metadata={})
+
+
+def observe(frame: DataFrame, name: str, **metrics: Column) -> DataFrame:
+    """Counts in the same pass; the values come back by position, in the order given here."""
+    return frame.observe(name, *[metric.alias(alias) for alias, metric in metrics.items()])
+
+
+def tally(condition: Column) -> Column:
+    """How many rows satisfy a condition; null counts as no."""
+    return F.count_if(F.coalesce(condition, F.lit(False)))

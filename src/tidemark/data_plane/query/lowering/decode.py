@@ -1,0 +1,190 @@
+"""From the text of a record to typed columns. What cannot be decoded is told, never guessed and never half kept.
+
+A decoder adds the payload columns to a frame and lists what can be wrong with a record. Conditions run on every
+record; messages only on bad ones, so they may be slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.compiler.plan.plan import Column as PlanColumn
+from tidemark.compiler.plan.plan import SourcePlan
+from tidemark.schema import Type, parse_type
+
+VALUE = "__tm_value"
+_PARSED = "__tm_parsed"
+_RECORD = "__tm_record"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`condition` is true for a bad record (null counts as false); `message` says why."""
+
+    code: str
+    condition: Column
+    message: Column
+
+
+@dataclass(frozen=True)
+class Decoded:
+    frame: DataFrame
+    problems: tuple[Problem, ...]
+
+
+def decode(frame: DataFrame, plan: SourcePlan) -> Decoded:
+    """Adds the payload columns of `plan` to a frame; a text format reads the column VALUE."""
+    return DECODERS[plan.format](frame, plan)
+
+
+def _json(frame: DataFrame, plan: SourcePlan) -> Decoded:
+    """Each line is read as the one element of an array: what follows the object is then an error, not ignored."""
+    fields = [(column.name, parse_type(column.type)) for column in plan.columns]
+    wrapped = F.concat(F.lit("["), F.col(VALUE), F.lit("]"))
+    frame = frame.withColumn(_PARSED, F.from_json(wrapped, _json_schema(fields)))
+    one = (F.size(_PARSED) == 1) & F.is_valid_utf8(VALUE)
+    frame = frame.withColumn(_RECORD, F.when(one, F.col(_PARSED)[0]))
+    payload = [_from_json_value(F.col(_RECORD).getField(name), type_).alias(name) for name, type_ in fields]
+    undecoded = F.col(_RECORD).isNull()
+    problems = [
+        Problem("invalid_utf8", ~F.is_valid_utf8(VALUE), F.lit("the record is not valid UTF-8")),
+        Problem("wrong_type", undecoded & _is_json_object(), _misfit_field(wrapped, fields)),
+        Problem("bad_json", undecoded, F.lit("the record is not one JSON object")),
+        *_unread(fields, lambda name: F.col(_RECORD).getField(name), F.col),
+    ]
+    return Decoded(frame.select("*", *payload), tuple(problems))
+
+
+def _json_schema(fields: Iterable[tuple[str, Type]]) -> str:
+    inside = ",".join(f"`{name}`:{_json_type(type_)}" for name, type_ in fields)
+    return f"array<struct<{inside}>>"
+
+
+def _json_type(type_: Type) -> str:
+    """What a field is read as. Times are read as text, so that a bare number is not taken for seconds."""
+    if type_.unit in ("s", "ms"):
+        return "decimal(18,6)" if type_.unit == "s" else "decimal(18,3)"
+    if type_.unit == "us":
+        return "bigint"
+    return "string" if type_.name == "timestamp" else type_.ddl
+
+
+def _from_json_value(value: Column, type_: Type) -> Column:
+    if type_.unit:
+        return epoch_timestamp(value, type_.unit)
+    return iso_timestamp(value) if type_.name == "timestamp" else value
+
+
+def _is_json_object() -> Column:
+    return F.from_json(F.concat(F.lit("["), F.col(VALUE), F.lit("]")), "array<map<string,string>>").isNotNull()
+
+
+def _misfit_field(wrapped: Column, fields: list[tuple[str, Type]]) -> Column:
+    """Names the first field that cannot be read as its type, by reading each one alone."""
+    tried = [
+        F.when(
+            F.from_json(wrapped, _json_schema([(name, type_)])).isNull(),
+            F.lit(f"field `{name}` cannot be read as {type_}"),
+        )
+        for name, type_ in fields
+    ]
+    return F.coalesce(*tried, F.lit("the record does not fit the schema"))
+
+
+def _unread(
+    fields: Iterable[tuple[str, Type]], raw: Callable[[str], Column], read: Callable[[str], Column]
+) -> list[Problem]:
+    """Fields whose text is there but whose value is not: only those that are converted after parsing."""
+    return [
+        Problem(
+            "wrong_type",
+            raw(name).isNotNull() & read(name).isNull(),
+            F.concat(F.lit(f"field `{name}` cannot be read as {type_}: "), F.substring(raw(name).cast("string"), 1, 100)),
+        )
+        for name, type_ in fields
+        if type_.name == "timestamp"
+    ]
+
+
+def iso_timestamp(text: Column) -> Column:
+    """ISO-8601 text; a bare time of day, which Spark would complete with today's date, is not one."""
+    return F.when(F.substring(text, 5, 1) == "-", F.try_to_timestamp(text))
+
+
+def epoch_timestamp(number: Column, unit: str) -> Column:
+    factor = {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
+    return F.timestamp_micros((number * factor).cast("bigint"))
+
+
+def _csv(frame: DataFrame, plan: SourcePlan) -> Decoded:
+    """Fields by position in the schema's order; a line that repeats the column names is a header, not a record."""
+    fields = [(column.name, parse_type(column.type)) for column in plan.columns]
+    texts = ", ".join(f"`{name}` string" for name, _ in fields)
+    frame = frame.withColumn(_RECORD, F.from_csv(F.col(VALUE), texts, {"escape": '"', "mode": "PERMISSIVE"}))
+    names = F.array(*[F.lit(name) for name, _ in fields])
+    header = F.array(*[F.trim(F.col(_RECORD).getField(name)) for name, _ in fields]) == names
+    frame = frame.where(~F.coalesce(header, F.lit(False)))
+
+    def raw(name: str) -> Column:
+        return F.col(_RECORD).getField(name)
+
+    payload = [_from_text(raw(name), type_).alias(name) for name, type_ in fields]
+    problems = [Problem("invalid_utf8", ~F.is_valid_utf8(VALUE), F.lit("the record is not valid UTF-8"))]
+    problems += [
+        Problem(
+            "wrong_type",
+            raw(name).isNotNull() & F.col(name).isNull(),
+            F.concat(F.lit(f"field `{name}` cannot be read as {type_}: "), F.substring(raw(name), 1, 100)),
+        )
+        for name, type_ in fields
+        if type_.name != "string"
+    ]
+    return Decoded(frame.select("*", *payload), tuple(problems))
+
+
+def _from_text(text: Column, type_: Type) -> Column:
+    if type_.unit:
+        return epoch_timestamp(text.try_cast("decimal(20,6)"), type_.unit)
+    if type_.name == "timestamp":
+        return iso_timestamp(text)
+    if type_.name == "binary":
+        return F.try_to_binary(text, F.lit("base64"))
+    if type_.items or type_.fields:
+        return F.from_json(text, type_.ddl)
+    return text if type_.name == "string" else F.trim(text).try_cast(type_.ddl)
+
+
+def _text(frame: DataFrame, plan: SourcePlan) -> Decoded:
+    name = plan.columns[0].name
+    bad = Problem("invalid_utf8", ~F.is_valid_utf8(VALUE), F.lit("the line is not valid UTF-8"))
+    return Decoded(frame.withColumn(name, F.col(VALUE)), (bad,))
+
+
+def _native(frame: DataFrame, plan: SourcePlan) -> Decoded:
+    """The connector yields the payload columns itself; only stored epoch numbers are left to convert."""
+    units = {column.name: parse_type(column.type).unit for column in plan.columns}
+    converted = {
+        name: epoch_timestamp(F.col(name), unit) for name, unit in units.items() if unit
+    }
+    return Decoded(frame.withColumns(converted) if converted else frame, ())
+
+
+def raw_bytes(plan: SourcePlan, columns: Iterable[PlanColumn]) -> Column:
+    """The record as it came; for formats without text, its columns as JSON."""
+    if DECODERS[plan.format] is _native:
+        return F.to_json(F.struct(*[F.col(column.name) for column in columns])).cast("binary")
+    return F.col(VALUE).cast("binary")
+
+
+DECODERS: dict[str, Callable[[DataFrame, SourcePlan], Decoded]] = {
+    "jsonl": _json,
+    "json": _json,
+    "csv": _csv,
+    "text": _text,
+    "parquet": _native,
+    "columns": _native,
+}

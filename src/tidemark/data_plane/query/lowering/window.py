@@ -1,0 +1,91 @@
+"""Windows and running aggregates on Spark's own stateful operators."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.compiler.plan.plan import (
+    AggregatePlan,
+    Named,
+    SessionWindow,
+    SlidingWindow,
+    TumblingWindow,
+    WindowPlan,
+)
+from tidemark.data_plane.query.lowering.aggregates import aggregate_column
+from tidemark.data_plane.query.lowering.columns import SYSTEM_NAMES, event_time, payload, quoted
+
+WINDOW = "__tm_window"
+END = "__tm_end"
+# Spark refuses a session window without a grouping key.
+_NO_KEY = "__tm_no_key"
+
+
+def assign(plan: WindowPlan, frame: DataFrame) -> DataFrame:
+    """One row per assignment of an event to a window, with WINDOW (start, end) and its end in microseconds."""
+    spec = plan.window
+    if isinstance(spec, SessionWindow):
+        own_end = F.timestamp_micros(F.unix_micros("_event_time") + spec.gap_ms * 1000)
+        assigned = frame.withColumn(WINDOW, F.struct(F.col("_event_time").alias("start"), own_end.alias("end")))
+    else:
+        assigned = frame.withColumn(WINDOW, _time_window(spec))
+    return assigned.withColumn(END, F.unix_micros(F.col(WINDOW).getField("end")))
+
+
+def _time_window(spec: TumblingWindow | SlidingWindow) -> Column:
+    every = spec.every_ms if isinstance(spec, SlidingWindow) else spec.size_ms
+    return F.window("_event_time", _duration(spec.size_ms), _duration(every), _duration(spec.offset_ms % every))
+
+
+def _duration(milliseconds: int) -> str:
+    return f"{milliseconds} milliseconds"
+
+
+def aggregate_window(plan: WindowPlan, assigned: DataFrame) -> DataFrame:
+    """Groups assignments by key and window; which of them are late, and when a window closes, is the watermark's."""
+    if isinstance(plan.window, SessionWindow):
+        assigned = assigned.drop(WINDOW).withColumn(_NO_KEY, F.lit(0))
+        window = F.session_window("_event_time", _duration(plan.window.gap_ms)).alias(WINDOW)
+        grouping = [*_keys(plan.key), F.col(_NO_KEY), window]
+    else:
+        grouping = [*_keys(plan.key), F.col(WINDOW)]
+    results = assigned.groupBy(*grouping).agg(*[aggregate_column(item) for item in plan.aggregate])
+    start, end = F.col(WINDOW).getField("start"), F.col(WINDOW).getField("end")
+    results = results.select("*", start.alias("window_start"), end.alias("window_end"))
+    return _with_system_columns(results, plan, end - F.expr("interval 1 microsecond"))
+
+
+def aggregate_running(plan: AggregatePlan, frame: DataFrame) -> DataFrame:
+    """One row per key that changed in the epoch."""
+    keys = _keys(plan.key) or [F.lit(0).alias(_NO_KEY)]
+    results = frame.groupBy(*keys).agg(
+        *[aggregate_column(item) for item in plan.aggregate], F.max("_event_time").alias("__tm_latest")
+    )
+    return _with_system_columns(results, plan, F.col("__tm_latest"))
+
+
+def _keys(key: tuple[Named, ...]) -> list[Column]:
+    return [F.expr(item.expression.sql).alias(item.name) for item in key]
+
+
+def _with_system_columns(results: DataFrame, plan: WindowPlan | AggregatePlan, time: Column) -> DataFrame:
+    """A result is an event again: its time, an id made of key and window, and the operator as its source."""
+    parts = [quoted(item.name) for item in plan.key]
+    if isinstance(plan, WindowPlan):
+        parts.append("window_start")
+    key = F.to_json(F.array(*[F.col(quoted(item.name)).cast("string") for item in plan.key]))
+    identity = F.concat_ws("/", F.lit(plan.id), F.to_json(F.struct(*parts)) if parts else F.lit("all"))
+    system = {
+        "_event_id": identity,
+        "_event_time": time,
+        "_ingestion_time": F.current_timestamp(),
+        "_key": key,
+        "_source": F.lit(plan.id),
+        "_partition": F.lit(None).cast("int"),
+        "_offset": F.lit(None).cast("bigint"),
+        "_headers": F.lit(None).cast("map<string,string>"),
+    }
+    columns = [event_time(value, name) if name == "_event_time" else value.alias(name) for name, value in system.items()]
+    assert tuple(system) == SYSTEM_NAMES
+    return results.select(*payload(plan.output), *columns)

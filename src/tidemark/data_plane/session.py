@@ -1,0 +1,59 @@
+"""The Spark session of a driver: one place for every setting that correctness or speed depends on."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+_STATE = "spark.sql.streaming.stateStore"
+SETTINGS: tuple[tuple[str, str], ...] = (
+    ("spark.ui.enabled", "false"),
+    ("spark.ui.showConsoleProgress", "false"),
+    ("spark.driver.bindAddress", "127.0.0.1"),
+    ("spark.driver.host", "127.0.0.1"),
+    ("spark.driver.maxResultSize", "0"),
+    ("spark.driver.extraJavaOptions", "-Xss8m"),
+    ("spark.executor.extraJavaOptions", "-Xss8m"),
+    ("spark.sql.session.timeZone", "UTC"),
+    # Division by zero or a failed cast is null: one poisoned row must not stop a job.
+    ("spark.sql.ansi.enabled", "false"),
+    ("spark.sql.runSQLOnFiles", "false"),
+    # A record with one unreadable field is an error as a whole, never half a record.
+    ("spark.sql.json.enablePartialResults", "false"),
+    # Plans are walked by node (see spark_internals), so they must not change while they run.
+    ("spark.sql.adaptive.enabled", "false"),
+    (f"{_STATE}.providerClass", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
+    (f"{_STATE}.rocksdb.changelogCheckpointing.enabled", "true"),
+    (f"{_STATE}.checkpointFormatVersion", "2"),
+    # The default forks some 44 processes a batch on a local disk. This one checks, then renames: one writer only,
+    # which the lock on the state folder guarantees.
+    (
+        "spark.sql.streaming.checkpointFileManagerClass",
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+    ),
+    ("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true"),
+    # The compiler refuses what cannot work; Spark's own check also refuses dedup in front of a running aggregate.
+    ("spark.sql.streaming.unsupportedOperationCheck", "false"),
+    # How often an idle query says so, which is what moves idle time on.
+    ("spark.sql.streaming.noDataProgressEventInterval", "250"),
+    ("spark.sql.streaming.metricsEnabled", "false"),
+    ("spark.sql.execution.arrow.maxRecordsPerBatch", "10000"),
+)
+
+
+def create_session(
+    app_name: str, *, master: str = "local[*,4]", driver_memory: str = "2g", parallelism: int
+) -> SparkSession:
+    """Starts (or joins) the Spark session of this process with Tidemark's settings."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName(app_name).master(master)
+    builder = builder.config("spark.driver.memory", driver_memory)
+    builder = builder.config("spark.sql.shuffle.partitions", str(parallelism))
+    for name, value in SETTINGS:
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

@@ -1,0 +1,134 @@
+"""The only place that touches Spark's private API. Each function names what it relies on; a contract test covers it.
+
+Everything here was found by running Spark 4.3.0. An upgrade that breaks one of these fails that test by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import pyarrow as pa
+from pyspark.errors.exceptions.captured import unwrap_spark_exception
+from pyspark.serializers import read_int
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+from pyspark.sql.streaming import StreamingQuery
+from pyspark.util import _load_from_socket
+
+JavaObject = Any
+
+
+@dataclass(frozen=True)
+class EpochFacts:
+    """What Spark logged for the epoch before it ran, so a replay sees the same. Milliseconds since 1970."""
+
+    watermark_ms: int
+    previous_watermark_ms: int
+    started_ms: int
+
+
+class Execution:
+    """The micro-batch execution behind a running query."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        java_query = query._jsq
+        wrapped = java_query.getClass().getSimpleName() == "StreamingQueryWrapper"
+        self._execution: JavaObject = java_query.streamingQuery() if wrapped else java_query
+
+    def facts(self) -> EpochFacts:
+        """The watermarks in force and the logged time of the epoch that is running or ran last."""
+        last = self._execution.lastExecution()
+        logged, previous = last.offsetSeqMetadata(), last.prevOffsetSeqMetadata()
+        previous_ms = previous.get().batchWatermarkMs() if previous.isDefined() else 0
+        return EpochFacts(logged.batchWatermarkMs(), previous_ms, logged.batchTimestampMs())
+
+    def observed(self) -> dict[str, list[Any]]:
+        """The values of every `observe` of the epoch, by name; complete once an action has run."""
+        metrics = self._execution.lastExecution().observedMetrics()
+        found: dict[str, list[Any]] = {}
+        names = metrics.keysIterator()
+        while names.hasNext():
+            name = names.next()
+            row = metrics.apply(name)
+            found[name] = [row.get(index) for index in range(row.size())]
+        return found
+
+    def set_watermark(self, watermark_ms: int) -> None:
+        """Hands the next epoch's watermark to Spark, from inside the batch function."""
+        self._execution.watermarkTracker().setWatermark(watermark_ms)
+
+    def tick_watermark(self, watermark_ms: int) -> None:
+        """Moves the watermark between epochs; Spark then runs an epoch without data if something can close."""
+        lock = self._execution.awaitProgressLock()
+        lock.lock()
+        try:
+            last = self._execution.lastExecution()
+            if last is not None:
+                # Without this Spark asserts that a batch keeps the watermark it was first planned with.
+                last.watermarkPropagator().purge(last.currentBatchId() + 2)
+            self._execution.watermarkTracker().setWatermark(watermark_ms)
+        finally:
+            lock.unlock()
+
+    def epoch_leaf(self, observation: str) -> JavaObject:
+        """The scan under the `observe` of that name in the plan of the epoch."""
+        node = _find(self._execution.lastExecution().executedPlan(), lambda plan: _observes(plan, observation))
+        while node.children().size():
+            node = node.children().apply(0)
+        return node
+
+    def stateful_output(self, spark: SparkSession, column: str) -> DataFrame:
+        """The rows a Python-stateful node put out this epoch, computed again from the same state version."""
+
+        def is_it(plan: JavaObject) -> bool:
+            return plan.nodeName().startswith("TransformWithState") and column in list(plan.schema().fieldNames())
+
+        return scan_frame(spark, _find(self._execution.lastExecution().executedPlan(), is_it))
+
+
+def scan_frame(spark: SparkSession, node: JavaObject) -> DataFrame:
+    """A static frame of exactly the rows that a physical node yields."""
+    java_frame = spark._jsparkSession.internalCreateDataFrame(node.execute(), node.schema(), False)
+    return DataFrame(java_frame, spark)
+
+
+def scanned_files(leaf: JavaObject) -> list[str]:
+    """The files a file scan reads in this epoch."""
+    return list(leaf.relation().location().inputFiles())
+
+
+def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """Streams a frame's rows to the driver, partition after partition as they finish: one action, bounded memory."""
+    port, secret, server = frame._jdf.collectAsArrowToPython()
+    try:
+        with _load_from_socket((port, secret), _ArrivalOrder()) as batches:
+            yield from batches
+    finally:
+        with unwrap_spark_exception():
+            server.getResult()
+
+
+class _ArrivalOrder(ArrowStreamSerializer):
+    """Yields batches as they come, where PySpark's own reader keeps them all to put the partitions in order."""
+
+    def load_stream(self, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
+        yield from super().load_stream(stream)
+        for _ in range(max(0, read_int(stream))):
+            read_int(stream)
+
+
+def _observes(plan: JavaObject, observation: str) -> bool:
+    return bool(plan.nodeName() == "CollectMetrics" and plan.name() == observation)
+
+
+def _find(plan: JavaObject, matches: Any) -> JavaObject:
+    pending = [plan]
+    while pending:
+        node = pending.pop()
+        if matches(node):
+            return node
+        children = node.children()
+        pending.extend(children.apply(index) for index in range(children.size()))
+    raise LookupError("the plan of the epoch has no such node")
