@@ -84,7 +84,7 @@ class JobDirectory:
         return self._finish_discarding(kept) if kept.discards_state else kept
 
     def start_afresh(self, now: datetime) -> Lineage:
-        """Forgets the state. Killed before the new lineage is written, nothing has changed; after it, `lineage` goes on."""
+        """Forgets the state: killed before the new lineage is written, not at all; after it, `lineage` goes on with it."""
         return self._finish_discarding(
             self._write_lineage(Lineage(lineage=uuid.uuid4().hex, first_started_at=now, discards_state=True))
         )
