@@ -1,4 +1,4 @@
-"""Paths on this machine: what a path in a job means, and what the operating system's refusals are called."""
+"""What the operating system's refusals are called when a sink writes to this machine's disk."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from tidemark.errors import DiskFull, SinkFailure, SinkMismatch, UsageError
+from tidemark.errors import DiskFull, SinkFailure, SinkMismatch
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _UNFIT = (
@@ -21,18 +20,6 @@ _UNFIT = (
     errno.ENAMETOOLONG,
     errno.ELOOP,
 )
-
-
-def local_path(text: str, base: Path) -> Path:
-    """An absolute path for a plain one, relative to `base`, or a `file:` address."""
-    if "://" not in text and not text.startswith("file:"):
-        return (base / text).absolute()
-    address = urlsplit(text)
-    if address.scheme != "file" or address.netloc not in ("", "localhost"):
-        raise UsageError(
-            f"{text!r} is not a path on this machine", hint="Give a path, or file:///… with three slashes."
-        )
-    return Path(unquote(address.path)).absolute()
 
 
 @contextmanager

@@ -4,6 +4,8 @@
                                   lock             held while an attempt takes over or commits
                                   epochs/N.json    the list of epoch N: its existence is the commit
                                   staging/N-A/     what Spark wrote for epoch N under attempt A
+
+Every method but `take_over`, `held` and `exclusive` expects its caller to hold the lock where another driver matters.
 """
 
 from __future__ import annotations

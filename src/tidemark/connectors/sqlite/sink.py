@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.connectors.connector import EpochRows, SinkContext
-from tidemark.connectors.local_disk import local_path, named_disk_faults
+from tidemark.connectors.local_disk import named_disk_faults
+from tidemark.connectors.paths import local_path
 from tidemark.connectors.rendering import column_values
 from tidemark.connectors.sqlite.faults import named_faults
 from tidemark.connectors.sqlite.ledger import Ledger

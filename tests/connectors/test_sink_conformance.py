@@ -1,0 +1,82 @@
+"""Every sink that promises exactly once, against every check of the kit."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from connectors.sink_readers import read_csv, read_jsonl, read_parquet, read_table
+from pyspark.sql import SparkSession
+
+from tidemark.connectors.connector import Sink, SinkContext
+from tidemark.connectors.files.sink import FilesSink
+from tidemark.connectors.sqlite.sink import SqliteSink
+from tidemark.testing.conformance import CHECKS
+from tidemark.testing.sink_target import Target
+
+SQLITE_OPTIONS: tuple[dict[str, Any], ...] = (
+    {"key": (), "mode": None},
+    {"key": ("id",), "mode": "upsert"},
+)
+FILE_READERS = {"jsonl": read_jsonl, "csv": read_csv, "parquet": read_parquet}
+
+
+def sqlite_target(options: dict[str, Any], spark: SparkSession, base: Path) -> Target:
+    options = {"path": "out/results.db", "table": "results", **options}
+    reader = functools.partial(read_table, base / "out" / "results.db", "results")
+    return Target(SqliteSink, options, base, spark, reader)
+
+
+def files_target(format_: str, spark: SparkSession, base: Path) -> Target:
+    reader = functools.partial(FILE_READERS[format_], base / "out put")
+    return Target(FilesSink, {"path": "out put", "format": format_, "partition_by": ()}, base, spark, reader)
+
+
+TARGETS: dict[str, Callable[[SparkSession, Path], Target]] = {
+    **{f"sqlite-{o['mode'] or 'plain'}": functools.partial(sqlite_target, o) for o in SQLITE_OPTIONS},
+    **{f"files-{format_}": functools.partial(files_target, format_) for format_ in FILE_READERS},
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", TARGETS)
+def test_sink_keeps_the_contract(
+    name: str, check: Callable[[Target], None], spark: SparkSession, tmp_path: Path
+) -> None:
+    check(TARGETS[name](spark, tmp_path))
+
+
+class Forgetful:
+    """A sink without a ledger, to see that the kit notices."""
+
+    def __init__(self, context: SinkContext) -> None:
+        self.sink = SqliteSink(context)
+
+    def open(self) -> int | None:
+        self.sink.open()
+        return None
+
+    def held(self, epoch: int) -> int | None:
+        return None
+
+    def write(self, epoch: int, rows: Any) -> int:
+        return self.sink.write(epoch, rows)
+
+    def close(self) -> None:
+        self.sink.close()
+
+
+@pytest.mark.parametrize("check", [CHECKS[0], CHECKS[1], CHECKS[2]], ids=lambda check: check.__name__)
+def test_the_kit_notices_a_sink_that_forgets(
+    check: Callable[[Target], None], spark: SparkSession, tmp_path: Path
+) -> None:
+    def forgetful(context: SinkContext) -> Sink:
+        return Forgetful(context)
+
+    options = {"path": "forgetful.db", "table": "results"}
+    reader = functools.partial(read_table, tmp_path / "forgetful.db", "results")
+    with pytest.raises(AssertionError):
+        check(Target(forgetful, options, tmp_path, spark, reader))
