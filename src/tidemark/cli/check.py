@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tidemark.cli.failures import FINE, UNUSABLE, diagnostic_text, error_text
+from tidemark.cli.failures import FINE, UNUSABLE, complain, diagnostic_text, error_text
 from tidemark.cli.job_file import read_job_file
 from tidemark.compiler.compile import compile_job
 from tidemark.compiler.diagnostics.diagnostic import Diagnostic
@@ -27,7 +27,10 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> int:
 
 
 def explain(path: Path, *, as_json: bool) -> int:
-    plan = compile_job(read_job_file(path)).plan
+    try:
+        plan = compile_job(read_job_file(path)).plan
+    except DefinitionError as error:
+        return complain(error, str(path))
     print(json.dumps(explain_json(plan), indent=2) if as_json else explain_text(plan).rstrip("\n"))
     return FINE
 

@@ -26,7 +26,13 @@ class LiveRenderer:
     def __init__(self, screen: Console, *, console_on_screen: bool) -> None:
         self._screen = screen
         self._console_on_screen = console_on_screen
-        self._live = Live(Text("starting Spark …"), console=screen, refresh_per_second=REDRAWS_PER_SECOND)
+        self._live = Live(
+            Text("starting Spark …"),
+            console=screen,
+            refresh_per_second=REDRAWS_PER_SECOND,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
 
     def __enter__(self) -> Self:
         self._live.start()

@@ -6,27 +6,34 @@ import json
 import sys
 from pathlib import Path
 
-from tidemark.cli.failures import FINE, complain, diagnostic_text
+from tidemark.cli.failures import FINE, complain, diagnostic_text, error_text, exit_code_of
 from tidemark.cli.job_file import read_job_file
 from tidemark.cli.local import Request, error_of, supervise
 from tidemark.cli.progress import Progress, failure_of
 from tidemark.cli.render import PlainRenderer, Renderer
 from tidemark.compiler.compile import compile_job
 from tidemark.errors import TidemarkError
+from tidemark.protocol.messages import Failure
 from tidemark.settings import Settings, load_settings
 
 
 def run(path: Path, *, until_drained: bool, fresh: bool, as_json: bool) -> int:
     """Relative paths in the job, and the folder where its state is kept, are taken from the current folder."""
-    progress = Progress(path.stem)
     try:
         progress = _run(path, until_drained, fresh, as_json)
-        error = error_of(progress.failure) if progress.failure else None
-    except TidemarkError as raised:
-        progress.state, progress.failure, error = "FAILED", failure_of(raised), raised
+        exit_code = complain_of(progress.failure) if progress.failure else FINE
+    except TidemarkError as error:
+        progress = Progress(path.stem, state="FAILED", failure=failure_of(error))
+        exit_code = complain(error, str(path))
     if as_json:
         print(json.dumps(progress.summary()), flush=True)
-    return complain(error, str(path)) if error else FINE
+    return exit_code
+
+
+def complain_of(failure: Failure) -> int:
+    """Prints what a driver reported on standard error; the exit code that goes with it."""
+    print(error_text(failure.code, failure.message, failure.hint), file=sys.stderr)
+    return exit_code_of(error_of(failure))
 
 
 def _run(path: Path, until_drained: bool, fresh: bool, as_json: bool) -> Progress:

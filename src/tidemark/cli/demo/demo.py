@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tidemark.cli.demo.shop import write_orders
-from tidemark.cli.failures import FINE, complain
-from tidemark.cli.local import Request, error_of, supervise
+from tidemark.cli.failures import FINE
+from tidemark.cli.local import Request, supervise
 from tidemark.cli.progress import Progress
-from tidemark.cli.run import renderer_for
+from tidemark.cli.run import complain_of, renderer_for
 from tidemark.compiler.compile import compile_job
 from tidemark.settings import load_settings
 
@@ -47,7 +47,7 @@ def demo() -> int:
     request = Request(definition, compile_job(definition).plan, folder, settings, until_drained=True, fresh=True)
     progress = supervise(request, renderer_for(settings, as_json=False))
     if progress.failure is not None:
-        return complain(error_of(progress.failure))
+        return complain_of(progress.failure)
     if progress.state == "FINISHED":
         show_results(screen, folder)
         show_accounting(screen, folder, progress, lines)
