@@ -1,0 +1,1 @@
+"""The execution plan, how a graph becomes one, and how it is explained to people."""

@@ -1,0 +1,128 @@
+"""Checks plain data against a model and says what is wrong in the user's words.
+
+The one place that knows the error types of the validation library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from tidemark.compiler.definition.model import Model
+from tidemark.compiler.diagnostics.diagnostic import Path, Problem
+from tidemark.compiler.diagnostics.suggest import hint_for
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+_EXPECTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "dict_type": "a mapping of names to values",
+    "model_type": "a mapping of names to values",
+    "model_attributes_type": "a mapping of names to values",
+    "list_type": "a list",
+    "tuple_type": "a list",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "greater than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+def check_shape(
+    model: type[AnyModel], data: object, path: Path, *, others: Iterable[str] = ()
+) -> tuple[AnyModel | None, list[Problem]]:
+    """The model's instance, or every problem; `others` are fields that are known but read elsewhere."""
+    try:
+        return model.model_validate({} if data is None else data), []
+    except ValidationError as error:
+        names = [*field_names(model), *others]
+        return None, [_problem(found, model, names).below(*path) for found in error.errors(include_url=False)]
+
+
+def field_names(model: type[Model]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def kind_of(value: object) -> str:
+    """What a value is, as the user would call it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, (int, float)):
+        return "a number"
+    return "a mapping" if isinstance(value, dict) else "a list"
+
+
+def _problem(found: ErrorDetails, model: type[Model], names: list[str]) -> Problem:
+    kind, path = found["type"], tuple(found["loc"])
+    if kind == "missing":
+        return Problem("missing_field", f"`{path[-1]}` is missing", f"Add `{path[-1]}: …`.", path)
+    if kind == "extra_forbidden":
+        return _unknown(path, names if len(path) == 1 else _names_at(model, path))
+    if kind in _EXPECTED:
+        return _wrong_type(_EXPECTED[kind], found["input"], path)
+    if kind == "literal_error":
+        return _not_one_of(found, path)
+    if kind in _BOUNDS:
+        return _out_of_bounds(found, path)
+    if "hint" in found.get("ctx", {}):
+        return Problem(kind, found["ctx"]["message"], found["ctx"]["hint"], path)
+    return Problem("bad_value", f"{_field(path)}: {found['msg']}", None, path)
+
+
+def _names_at(model: type[Model], path: Path) -> list[str]:
+    """The fields of the model that an inner path leads to."""
+    current: Any = model
+    for part in path[:-1]:
+        field = next((item for name, item in current.model_fields.items() if part in (name, item.alias)), None)
+        inner = field.annotation if field else None
+        models = [option for option in (inner, *getattr(inner, "__args__", ())) if _is_model(option)]
+        if not models:
+            return []
+        current = models[0]
+    return field_names(current)
+
+
+def _is_model(option: object) -> bool:
+    return isinstance(option, type) and issubclass(option, Model)
+
+
+def _unknown(path: Path, names: list[str]) -> Problem:
+    name = str(path[-1])
+    return Problem(
+        "unknown_field", f"there is no field `{name}` here", hint_for(name, names, what="fields"), path, at_key=True
+    )
+
+
+def _wrong_type(expected: str, value: object, path: Path) -> Problem:
+    hint = "Write it in quotes." if expected == "text" and kind_of(value) in ("a number", "true or false") else None
+    return Problem("wrong_type", f"{_field(path)} must be {expected}, not {kind_of(value)}", hint, path)
+
+
+def _not_one_of(found: ErrorDetails, path: Path) -> Problem:
+    choices = found["ctx"]["expected"].replace("'", "")
+    hint = f"Write {choices}."
+    return Problem("bad_value", f"{_field(path)} cannot be `{found['input']}`", hint, path)
+
+
+def _out_of_bounds(found: ErrorDetails, path: Path) -> Problem:
+    limit, words = _BOUNDS[found["type"]]
+    message = f"{_field(path)} must be {words} {found['ctx'][limit]}, and is {found['input']}"
+    return Problem("bad_value", message, None, path)
+
+
+def _field(path: Path) -> str:
+    names = [part for part in path if isinstance(part, str)]
+    return f"`{names[-1]}`" if names else "this"

@@ -1,0 +1,60 @@
+"""What the options of a connector tell the compiler: pure models, no connection is made from here.
+
+A connector's `options.py` holds one model for each direction it has. The compiler asks it for columns and for
+problems; the source or sink itself reads the same model when the job runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tidemark.compiler.definition.model import Model
+from tidemark.compiler.diagnostics.diagnostic import Problem
+from tidemark.compiler.diagnostics.suggest import hint_for
+from tidemark.schema import Type
+
+
+class SourceOptions(Model):
+    """The options of a source; paths of problems are relative to the options."""
+
+    @property
+    def record_format(self) -> str:
+        """How a record is encoded; `columns` when the source gives typed columns by itself."""
+        return "columns"
+
+    def default_schema(self) -> dict[str, str] | None:
+        """The schema of a source that names none; None when it must name one."""
+        return None
+
+    def computed_columns(self) -> dict[str, str] | None:
+        """Columns that are expressions over `n`, the number of the event; None for a source that reads records."""
+        return None
+
+    def problems(self, columns: Mapping[str, Type]) -> Iterator[Problem]:
+        """What does not fit together, with each other or with the columns."""
+        yield from ()
+
+    def planned(self, computed: Mapping[str, str]) -> dict[str, Any]:
+        """The options as the source gets them; `computed` is the checked SQL of the computed columns."""
+        return self.model_dump(mode="json")
+
+
+class SinkOptions(Model):
+    """The options of a sink; paths of problems are relative to the options."""
+
+    def problems(self, columns: Mapping[str, Type]) -> Iterator[Problem]:
+        """What does not fit together, with each other or with the columns to be written."""
+        yield from ()
+
+    def planned(self) -> dict[str, Any]:
+        """The options as the sink gets them."""
+        return self.model_dump(mode="json")
+
+
+def missing_columns(names: tuple[str, ...], columns: Mapping[str, Type], field: str) -> Iterator[Problem]:
+    """One problem for each name that is not a column."""
+    for index, name in enumerate(names):
+        if name not in columns:
+            hint = hint_for(name, columns, what="columns")
+            yield Problem("unknown_column", f"there is no column `{name}` here", hint, (field, index))
