@@ -16,7 +16,10 @@ from ruamel.yaml.events import (
     AliasEvent,
     DocumentStartEvent,
     Event,
+    MappingEndEvent,
+    NodeEvent,
     ScalarEvent,
+    SequenceEndEvent,
     SequenceStartEvent,
     StreamEndEvent,
     StreamStartEvent,
@@ -31,6 +34,8 @@ MAX_CHARACTERS = 512 * 1024
 MAX_DEPTH = 32
 MAX_VALUES = 50_000
 Scalar = TypeVar("Scalar")
+SPLIT = "Split it into several jobs, or shorten its tests."
+LOOK_BEFORE = "Look at this place and the line before: quotes, brackets, colons, indentation."
 SECTIONS_OF_IDS = ("sources", "operators", "sinks")
 
 
@@ -46,7 +51,7 @@ class Located:
 class Refused(Exception):
     """Reading cannot go on; the mark is where."""
 
-    def __init__(self, code: str, message: str, hint: str | None, mark: Mark) -> None:
+    def __init__(self, code: str, message: str, hint: str, mark: Mark) -> None:
         super().__init__(message)
         self.code, self.hint, self.mark = code, hint, mark
 
@@ -66,20 +71,20 @@ def read(text: str) -> tuple[Document, list[Problem]]:
 
 def _compose(text: str) -> Located:
     if len(text) > MAX_CHARACTERS:
-        raise Refused("too_large", f"the definition has more than {MAX_CHARACTERS} characters", None, Mark(0, 0))
+        raise Refused("too_large", f"the definition has more than {MAX_CHARACTERS} characters", SPLIT, Mark(0, 0))
     try:
         return _Composer(YAML(typ="safe", pure=True).parse(text)).document()
     except ReaderError as error:
         raise Refused(
             "bad_character",
             f"the character U+{error.character:04X} is not allowed",
-            None,
+            "Remove it.",
             _mark_at(text, error.position),
         ) from None
     except MarkedYAMLError as error:
-        raise Refused("yaml_syntax", _sentence(error), None, _mark_of(error)) from None
+        raise Refused("yaml_syntax", _sentence(error), LOOK_BEFORE, _mark_of(error)) from None
     except YAMLError as error:
-        raise Refused("yaml_syntax", str(error).split("\n")[0], None, Mark(0, 0)) from None
+        raise Refused("yaml_syntax", str(error).split("\n")[0], LOOK_BEFORE, Mark(0, 0)) from None
 
 
 def _sentence(error: MarkedYAMLError) -> str:
@@ -115,7 +120,10 @@ class _Composer:
         self.next()
         if not isinstance(after := self.next(), StreamEndEvent):
             raise Refused(
-                "yaml_syntax", "a definition is one document, and another one begins here", None, _mark(after)
+                "yaml_syntax",
+                "a definition is one document, and another one begins here",
+                "Remove `---`.",
+                _mark(after),
             )
         return root
 
@@ -175,7 +183,7 @@ def _scalar(event: ScalarEvent, meaning: Callable[[str], Scalar]) -> Scalar:
 
 
 def _closes(event: Event) -> bool:
-    return type(event).__name__ in ("SequenceEndEvent", "MappingEndEvent")
+    return isinstance(event, (SequenceEndEvent, MappingEndEvent))
 
 
 def _mark(event: Event) -> Mark:

@@ -79,7 +79,9 @@ def _problem(found: ErrorDetails, model: type[Model], names: list[str]) -> Probl
         return _out_of_bounds(found, path)
     if "hint" in found.get("ctx", {}):
         return Problem(kind, found["ctx"]["message"], found["ctx"]["hint"], path)
-    return Problem("bad_value", f"{_field(path)}: {found['msg']}", None, path)
+    if kind == "too_short":
+        return _too_short(found, path)
+    return Problem("bad_value", f"{_field(path)}: {found['msg']}", "See the reference of this field.", path)
 
 
 def _names_at(model: type[Model], path: Path) -> list[str]:
@@ -107,7 +109,11 @@ def _unknown(path: Path, names: list[str]) -> Problem:
 
 
 def _wrong_type(expected: str, value: object, path: Path) -> Problem:
-    hint = "Write it in quotes." if expected == "text" and kind_of(value) in ("a number", "true or false") else None
+    hint = (
+        "Write it in quotes."
+        if expected == "text" and kind_of(value) in ("a number", "true or false")
+        else f"Write {expected}."
+    )
     return Problem("wrong_type", f"{_field(path)} must be {expected}, not {kind_of(value)}", hint, path)
 
 
@@ -119,8 +125,15 @@ def _not_one_of(found: ErrorDetails, path: Path) -> Problem:
 
 def _out_of_bounds(found: ErrorDetails, path: Path) -> Problem:
     limit, words = _BOUNDS[found["type"]]
-    message = f"{_field(path)} must be {words} {found['ctx'][limit]}, and is {found['input']}"
-    return Problem("bad_value", message, None, path)
+    bound = found["ctx"][limit]
+    message = f"{_field(path)} must be {words} {bound}, and is {found['input']}"
+    return Problem("bad_value", message, f"Choose a number {words} {bound}.", path)
+
+
+def _too_short(found: ErrorDetails, path: Path) -> Problem:
+    least, actual = found["ctx"]["min_length"], found["ctx"]["actual_length"]
+    message = f"{_field(path)} needs {least} or more entries, and has {actual}"
+    return Problem("bad_value", message, "Add what is missing.", path)
 
 
 def _field(path: Path) -> str:
