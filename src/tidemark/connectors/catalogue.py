@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidemark.compiler.definition.options import SinkOptions, SourceOptions
 from tidemark.connectors.console.options import ConsoleSinkOptions
 from tidemark.connectors.files.options import FilesSinkOptions, FilesSourceOptions
 from tidemark.connectors.generator.options import GeneratorSourceOptions
-from tidemark.connectors.options import SinkOptions, SourceOptions
 from tidemark.connectors.sqlite.options import SqliteSinkOptions
 
 

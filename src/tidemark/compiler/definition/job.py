@@ -13,8 +13,8 @@ from pydantic import Field, SerializeAsAny
 from tidemark.compiler.definition import emit
 from tidemark.compiler.definition.case import CaseDefinition
 from tidemark.compiler.definition.model import Duration, JobName, Model, PositiveDuration, Text
+from tidemark.compiler.definition.options import SinkOptions, SourceOptions
 from tidemark.compiler.diagnostics.diagnostic import Path
-from tidemark.connectors.options import SinkOptions, SourceOptions
 
 
 class WatermarkDefinition(Model):

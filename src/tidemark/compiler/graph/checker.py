@@ -58,15 +58,6 @@ class Checker:
         self.refuse("not_boolean", f"a condition must be true or false, and this is {checked.type}", hint, *path)
         return None
 
-    def value(self, text: str, scope: Columns, *path: str | int) -> Checked | None:
-        """An expression whose result becomes a column."""
-        checked = self.expression(text, scope, *path)
-        if checked is not None and "null" in str(checked.type):
-            hint = "Give it one, such as `cast(null as string)`."
-            self.refuse("wrong_column_type", "this is always null and has no type", hint, *path)
-            return None
-        return checked
-
     def column(self, name: str, columns: Columns, *path: str | int) -> Type | None:
         """The type of a column that must exist."""
         if name in columns:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from tidemark.compiler.definition.job import SourceDefinition
+from tidemark.compiler.definition.options import COMPOUND, SourceOptions
 from tidemark.compiler.diagnostics.suggest import listed
 from tidemark.compiler.graph.checker import Checker
 from tidemark.compiler.graph.node import SourceNode
 from tidemark.connectors.catalogue import BY_NAME, FORMATS_TO_COME
-from tidemark.connectors.options import SourceOptions
 from tidemark.schema import LONG, Type
 
 GENERATOR_SCOPE = {"n": LONG}
 PROCESSING_TIME = "_ingestion_time"
-COMPOUND = ("array", "map", "struct")
 
 
 def build_source(id_: str, definition: SourceDefinition, checker: Checker) -> SourceNode | None:
@@ -39,7 +38,7 @@ def _compute(definition: SourceDefinition, checker: Checker) -> dict[str, tuple[
     written = (definition.options.computed_columns() if definition.options else None) or {}
     checker.new_names(written, {}, definition.connector, "columns")
     found = {
-        name: checker.value(text, GENERATOR_SCOPE, definition.connector, "columns", name)
+        name: checker.expression(text, GENERATOR_SCOPE, definition.connector, "columns", name)
         for name, text in written.items()
     }
     return {name: (checked.sql, checked.type) for name, checked in found.items() if checked}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.connectors.options import SinkOptions
+from tidemark.compiler.definition.options import SinkOptions
 
 
 class ConsoleSinkOptions(SinkOptions):

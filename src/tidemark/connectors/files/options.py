@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tidemark.compiler.definition.model import Text, Texts
+from tidemark.compiler.definition.options import SinkOptions, SourceOptions, compound_columns, missing_columns
 from tidemark.compiler.diagnostics.diagnostic import Problem
 from tidemark.compiler.diagnostics.suggest import hint_for
-from tidemark.connectors.options import SinkOptions, SourceOptions, missing_columns
 from tidemark.schema import INTEGRAL, Type
 
 MAX_PARTITIONS = 1024
@@ -63,6 +63,9 @@ class FilesSinkOptions(SinkOptions):
 
     def problems(self, columns: Mapping[str, Type]) -> Iterator[Problem]:
         yield from missing_columns(self.partition_by, columns, "partition_by")
+        yield from compound_columns(self.partition_by, columns, "partition_by")
+        if len(set(self.partition_by)) < len(self.partition_by):
+            yield Problem("duplicate_field", "a column is named twice", "Keep one of them.", ("partition_by",))
         if columns and set(columns) <= set(self.partition_by):
             message = "no column is left for the files when all of them name folders"
             yield Problem("bad_value", message, "Take a column out of `partition_by`.", ("partition_by",))

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from tidemark.compiler.definition.model import Model, PositiveDuration, Text, Timestamp, instant, milliseconds
+from tidemark.compiler.definition.options import SourceOptions
 from tidemark.compiler.diagnostics.diagnostic import Problem
-from tidemark.connectors.options import SourceOptions
 from tidemark.schema import Type
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from tidemark.compiler.definition.model import Text, Texts
+from tidemark.compiler.definition.options import SinkOptions, compound_columns, missing_columns
 from tidemark.compiler.diagnostics.diagnostic import Problem
-from tidemark.connectors.options import SinkOptions, missing_columns
 from tidemark.schema import Type
-
-COMPOUND = ("array", "map", "struct")
 
 
 class SqliteSinkOptions(SinkOptions):
@@ -27,15 +25,9 @@ class SqliteSinkOptions(SinkOptions):
 
     def problems(self, columns: Mapping[str, Type]) -> Iterator[Problem]:
         yield from missing_columns(self.key, columns, "key")
-        yield from self._compound_keys(columns)
+        yield from compound_columns(self.key, columns, "key")
         if self.mode == "upsert" and not self.key:
             hint = "Write `key: [column]`, or `mode: append`."
             yield Problem("missing_key", "`mode: upsert` needs the key of the rows it replaces", hint, ("mode",))
         if len(set(self.key)) < len(self.key):
             yield Problem("duplicate_field", "the key names a column twice", "Keep one of them.", ("key",))
-
-    def _compound_keys(self, columns: Mapping[str, Type]) -> Iterator[Problem]:
-        for index, name in enumerate(self.key):
-            if name in columns and columns[name].name in COMPOUND:
-                message = f"`{name}` is {columns[name]}, which cannot be part of a key"
-                yield Problem("wrong_column_type", message, "Choose a column with a plain type.", ("key", index))

@@ -33,7 +33,7 @@ class FlatMapNode(OperatorNode):
 def build(id_: str, fields: FlatMapFields, inputs: tuple[Input, ...], checker: Checker) -> FlatMapNode | None:
     (source,) = inputs
     checker.new_name(fields.name, source.stream.columns, "as")
-    each = checker.value(fields.each, source.stream.scope, "each")
+    each = checker.expression(fields.each, source.stream.scope, "each")
     if each is not None and each.type.name != "array":
         hint = "Write something like `split(text, ' ')`."
         checker.refuse("not_an_array", f"`each` must be an array, and this is {each.type}", hint, "each")

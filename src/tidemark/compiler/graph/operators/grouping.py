@@ -43,7 +43,7 @@ def _column(name: str, index: int, key: tuple[str, ...], scope: Columns, checker
 def _computed(key: dict[str, str], scope: Columns, checker: Checker) -> tuple[Named, ...]:
     named = []
     for name, text in key.items():
-        checked = checker.value(text, scope, "key", name)
+        checked = checker.expression(text, scope, "key", name)
         if checked is not None:
             checker.comparable(name, checked.type, "key", name)
             named.append(Named(name=name, expression=as_expression(checked)))

@@ -79,7 +79,7 @@ def _change(fields: MapFields, stream: Stream, checker: Checker) -> Computed:
 
 def _computed(written: dict[str, str], stream: Stream, checker: Checker, field: str) -> Computed:
     checked: dict[str, Checked | None] = {
-        name: checker.value(text, stream.scope, field, name) for name, text in written.items()
+        name: checker.expression(text, stream.scope, field, name) for name, text in written.items()
     }
     return {name: (found.type, as_expression(found)) for name, found in checked.items() if found}
 

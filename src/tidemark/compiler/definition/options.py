@@ -14,6 +14,8 @@ from tidemark.compiler.diagnostics.diagnostic import Problem
 from tidemark.compiler.diagnostics.suggest import hint_for
 from tidemark.schema import Type
 
+COMPOUND = ("array", "map", "struct")
+
 
 class SourceOptions(Model):
     """The options of a source; paths of problems are relative to the options."""
@@ -58,3 +60,11 @@ def missing_columns(names: tuple[str, ...], columns: Mapping[str, Type], field: 
         if name not in columns:
             hint = hint_for(name, columns, what="columns")
             yield Problem("unknown_column", f"there is no column `{name}` here", hint, (field, index))
+
+
+def compound_columns(names: tuple[str, ...], columns: Mapping[str, Type], field: str) -> Iterator[Problem]:
+    """One problem for each column whose values cannot name a row or a folder."""
+    for index, name in enumerate(names):
+        if name in columns and columns[name].name in COMPOUND:
+            message = f"`{name}` is {columns[name]}, and `{field}` needs plain types"
+            yield Problem("wrong_column_type", message, "Choose another column.", (field, index))
