@@ -101,7 +101,9 @@ class SinkContext:
 
 
 class Sink(Protocol):
-    """Exactly once as seen by readers, unless the connector's docs say otherwise."""
+    """`exactly_once` says whether the sink keeps a ledger; without one, a replayed epoch is written again."""
+
+    exactly_once: bool
 
     def open(self) -> int | None:
         """Takes over from older attempts and checks the target; the last epoch it holds, None when it has none.

@@ -6,6 +6,7 @@ Everything here was found by running Spark 4.3.0. An upgrade that breaks one of 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -59,18 +60,24 @@ class Execution:
         """Hands the next epoch's watermark to Spark, from inside the batch function."""
         self._execution.watermarkTracker().setWatermark(watermark_ms)
 
-    def tick_watermark(self, watermark_ms: int) -> None:
-        """Moves the watermark between epochs; Spark then runs an epoch without data if something can close."""
+    @contextmanager
+    def between_epochs(self) -> Iterator[None]:
+        """While this is held, Spark does not plan an epoch."""
         lock = self._execution.awaitProgressLock()
         lock.lock()
         try:
+            yield
+        finally:
+            lock.unlock()
+
+    def tick_watermark(self, watermark_ms: int) -> None:
+        """Moves the watermark between epochs; Spark then runs an epoch without data if something can close."""
+        with self.between_epochs():
             last = self._execution.lastExecution()
             if last is not None:
                 # Without this Spark asserts that a batch keeps the watermark it was first planned with.
                 last.watermarkPropagator().purge(last.currentBatchId() + 2)
             self._execution.watermarkTracker().setWatermark(watermark_ms)
-        finally:
-            lock.unlock()
 
     def epoch_leaf(self, observation: str) -> JavaObject:
         """The scan under the `observe` of that name in the plan of the epoch."""
@@ -92,6 +99,12 @@ def scan_frame(spark: SparkSession, node: JavaObject) -> DataFrame:
     """A static frame of exactly the rows that a physical node yields."""
     java_frame = spark._jsparkSession.internalCreateDataFrame(node.execute(), node.schema(), False)
     return DataFrame(java_frame, spark)
+
+
+def jvm_is_alive(spark: SparkSession) -> bool:
+    """Whether the Java process that this Python process started is still there."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    return process is None or process.poll() is None
 
 
 def scanned_files(leaf: JavaObject) -> list[str]:

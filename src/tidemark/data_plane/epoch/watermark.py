@@ -98,6 +98,10 @@ class QueryWatermark:
             for partition in source.partitions:
                 partition.quiet, partition.idle = 0, False
 
+    def drain(self) -> None:
+        """The input is at its end: the watermark goes to the end of time."""
+        self.drained = True
+
     def advance(self) -> int | None:
         """Recomputes the watermark and returns it; it never moves back."""
         candidate = END_OF_TIME if self.drained else self._candidate()
@@ -130,8 +134,7 @@ class QueryWatermark:
             "value": self.value,
             "drained": self.drained,
             "sources": {
-                name: [[p.newest, p.quiet, p.idle] for p in source.partitions]
-                for name, source in self.sources.items()
+                name: [[p.newest, p.quiet, p.idle] for p in source.partitions] for name, source in self.sources.items()
             },
         }
 

@@ -7,8 +7,9 @@ the same stateless steps as static frames: that is how bad and late rows are fou
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import (
@@ -93,7 +94,10 @@ class Frames:
         return self.counted(frame, f"flat_map:{plan.id}", rows_out=F.count(F.lit(1)))
 
     def _branch(self, plan: BranchPlan) -> DataFrame:
-        return stateless.mark_ports(plan, self.input(plan))
+        marked = stateless.mark_ports(plan, self.input(plan))
+        port = F.col(stateless.port_column(plan))
+        ports = {name: tally(port == name) for name in (*[item.name for item in plan.when], "main")}
+        return self.counted(marked, f"branch:{plan.id}", **ports)
 
     def _union(self, plan: UnionPlan) -> DataFrame:
         return stateless.lower_union(plan, [self.port(reference) for reference in plan.inputs])
@@ -107,7 +111,7 @@ class Frames:
     def _aggregate(self, plan: AggregatePlan) -> DataFrame:
         raise NotImplementedError
 
-    OPERATORS: dict[type[OperatorPlan], Callable[..., DataFrame]] = {
+    OPERATORS: ClassVar[dict[type[OperatorPlan], Callable[..., DataFrame]]] = {
         FilterPlan: lambda self, plan: self._filter(plan),
         MapPlan: lambda self, plan: self._map(plan),
         FlatMapPlan: lambda self, plan: self._flat_map(plan),
@@ -164,17 +168,23 @@ class QueryFrames(Frames):
 
 
 class EpochFrames(Frames):
-    """What one epoch read, again: sources from their scans, dedup from its own physical node."""
+    """What one epoch read, again: sources from their scans, dedup from its own physical node.
+
+    Operators behind a side port exist only here, so here they are counted.
+    """
 
     def __init__(
         self,
         plan: ExecutionPlan,
+        query: QueryPlan,
         sources: dict[str, Source],
         spark: SparkSession,
         execution: Execution,
         ingestion_ms: int,
     ) -> None:
         super().__init__(plan)
+        self._side_operators = query.side_operators
+        self._observations: dict[str, Observation] = {}
         self._sources = sources
         self._spark = spark
         self._execution = execution
@@ -189,8 +199,18 @@ class EpochFrames(Frames):
     def source(self, node: str) -> DataFrame:
         return self.events(node).marked().where(ACCEPTED).drop(ACCEPTED)
 
+    def counted(self, frame: DataFrame, name: str, **metrics: Column) -> DataFrame:
+        if name.partition(":")[2] not in self._side_operators:
+            return frame
+        self._observations[name] = Observation(name)
+        return frame.observe(self._observations[name], *[metric.alias(alias) for alias, metric in metrics.items()])
+
+    def observed(self) -> dict[str, list[Any]]:
+        """What the operators behind side ports counted; complete once their sinks have been written."""
+        return {name: list(observation.get.values()) for name, observation in self._observations.items()}
+
     def provide(self, reference: str, frame: DataFrame) -> None:
-        """Puts a frame in place of a node: a side port, for the operators behind it."""
+        """The frame of a side port, for the operators and sinks behind it."""
         self._nodes[reference] = frame
 
     def port(self, reference: str) -> DataFrame:

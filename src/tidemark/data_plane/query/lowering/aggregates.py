@@ -28,9 +28,7 @@ def _order() -> Column:
 
 def _latest_first() -> tuple[Column, Column]:
     """The reverse of `_order` for use inside max: later times and larger ids are smaller."""
-    reversed_id = F.concat(
-        F.translate(F.hex("_event_id"), "0123456789ABCDEF", "FEDCBA9876543210"), F.lit("G")
-    )
+    reversed_id = F.concat(F.translate(F.hex("_event_id"), "0123456789ABCDEF", "FEDCBA9876543210"), F.lit("G"))
     return -F.unix_micros("_event_time"), reversed_id
 
 

@@ -103,7 +103,9 @@ def _unread(
         Problem(
             "wrong_type",
             raw(name).isNotNull() & read(name).isNull(),
-            F.concat(F.lit(f"field `{name}` cannot be read as {type_}: "), F.substring(raw(name).cast("string"), 1, 100)),
+            F.concat(
+                F.lit(f"field `{name}` cannot be read as {type_}: "), F.substring(raw(name).cast("string"), 1, 100)
+            ),
         )
         for name, type_ in fields
         if type_.name == "timestamp"
@@ -167,9 +169,7 @@ def _text(frame: DataFrame, plan: SourcePlan) -> Decoded:
 def _native(frame: DataFrame, plan: SourcePlan) -> Decoded:
     """The connector yields the payload columns itself; only stored epoch numbers are left to convert."""
     units = {column.name: parse_type(column.type).unit for column in plan.columns}
-    converted = {
-        name: epoch_timestamp(F.col(name), unit) for name, unit in units.items() if unit
-    }
+    converted = {name: epoch_timestamp(F.col(name), unit) for name, unit in units.items() if unit}
     return Decoded(frame.withColumns(converted) if converted else frame, ())
 
 

@@ -69,7 +69,7 @@ def _system_columns(records: Records, plan: SourcePlan, ingestion_time: Column) 
     brought_time = ingestion_time if plan.event_time == "_ingestion_time" or records.time is None else records.time
     partition = F.lit(0) if records.partition is None else records.partition
     return {
-        "_event_id": own(plan.event_id, records.id, "string"),
+        "_event_id": F.coalesce(own(plan.event_id, None, "string"), records.id),
         "_event_time": own(named_time, brought_time, "timestamp"),
         "_ingestion_time": ingestion_time.cast("timestamp"),
         "_key": own(plan.key, records.key, "string"),
@@ -89,9 +89,7 @@ def _event_problems(records: Records, plan: SourcePlan) -> list[Problem]:
         )
     ]
     if plan.key is not None:
-        problems.append(
-            Problem("missing_key", F.col("_key").isNull(), F.lit(f"`{plan.key}` is missing or null"))
-        )
+        problems.append(Problem("missing_key", F.col("_key").isNull(), F.lit(f"`{plan.key}` is missing or null")))
     if records.partition_column is not None:
         inside = F.col(f"`{records.partition_column}`").between(0, records.partitions - 1)
         problems.append(

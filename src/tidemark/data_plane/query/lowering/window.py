@@ -86,6 +86,8 @@ def _with_system_columns(results: DataFrame, plan: WindowPlan | AggregatePlan, t
         "_offset": F.lit(None).cast("bigint"),
         "_headers": F.lit(None).cast("map<string,string>"),
     }
-    columns = [event_time(value, name) if name == "_event_time" else value.alias(name) for name, value in system.items()]
+    columns = [
+        event_time(value, name) if name == "_event_time" else value.alias(name) for name, value in system.items()
+    ]
     assert tuple(system) == SYSTEM_NAMES
     return results.select(*payload(plan.output), *columns)

@@ -1,0 +1,96 @@
+"""Side ports of one epoch: error rows of sources and late rows of operators, found only when there are some."""
+
+from __future__ import annotations
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan, SinkPlan
+from tidemark.connectors.connector import Source
+from tidemark.data_plane.epoch.accounting import EpochCounts, Observed
+from tidemark.data_plane.epoch.late import Arrivals, operators_with_late_rows
+from tidemark.data_plane.query.frames import EpochFrames, split_reference
+from tidemark.data_plane.spark_internals import EpochFacts, Execution
+
+_SIDE_PORTS = ("late", "errors")
+
+
+class SidePorts:
+    """Built once per query: which side ports lead to a sink."""
+
+    def __init__(self, plan: ExecutionPlan, query: QueryPlan, sources: dict[str, Source], spark: SparkSession) -> None:
+        self._plan = plan
+        self._query = query
+        self._sources = sources
+        self._spark = spark
+        self._origin = {sink: origin for sink in query.sinks if (origin := self._side_origin(plan.sinks[sink].input))}
+
+    def feeds(self, sink: str) -> bool:
+        """Whether a sink hangs, directly or through operators, on a side port."""
+        return sink in self._origin
+
+    def collect(self, execution: Execution, facts: EpochFacts, counts: EpochCounts) -> EpochSidePorts:
+        """Finds the epoch's error and late rows, counts them and keeps those that a sink wants."""
+        frames = EpochFrames(self._plan, self._query, self._sources, self._spark, execution, facts.started_ms)
+        epoch = EpochSidePorts(self._plan, frames, counts, self._origin)
+        connected = set(self._origin.values())
+        for node in self._sources_with_errors(counts.observed):
+            if f"{node}.errors" in connected:
+                epoch.take_errors(node)
+        for operator in operators_with_late_rows(self._plan, self._query, counts.observed, facts.previous_watermark_ms):
+            arrivals = Arrivals(operator, frames, facts.previous_watermark_ms)
+            if f"{operator.id}.late" in connected:
+                epoch.take_late(operator.id, arrivals)
+            else:
+                counts.splits[operator.id] = arrivals.split()
+        return epoch
+
+    def _sources_with_errors(self, observed: Observed) -> list[str]:
+        owned = [node for node in self._query.accounts if node in self._plan.sources]
+        return [node for node in owned if observed.get(f"source:{node}", [0, 0, 0])[2]]
+
+    def _side_origin(self, reference: str) -> str | None:
+        """The side port that a reference hangs on; None for the main path."""
+        node, port = split_reference(reference)
+        if port in _SIDE_PORTS:
+            return reference
+        if node in self._query.side_operators:
+            return self._side_origin(self._plan.operators[node].inputs[0])
+        return None
+
+
+class EpochSidePorts:
+    """The side rows of one epoch, kept on disk until its sinks have them."""
+
+    def __init__(self, plan: ExecutionPlan, frames: EpochFrames, counts: EpochCounts, origin: dict[str, str]) -> None:
+        self._plan = plan
+        self._frames = frames
+        self._counts = counts
+        self._origin = origin
+        self._kept: dict[str, DataFrame] = {}
+
+    def take_errors(self, node: str) -> None:
+        rows = self._frames.events(node).errors().persist(StorageLevel.DISK_ONLY)
+        self._keep(f"{node}.errors", rows, rows.count())
+
+    def take_late(self, node: str, arrivals: Arrivals) -> None:
+        split, rows = arrivals.take_late()
+        self._counts.splits[node] = split
+        self._keep(f"{node}.late", rows, split.late)
+
+    def frame(self, sink: SinkPlan) -> DataFrame | None:
+        """The rows of a side sink; None when its port had none in this epoch."""
+        if self._origin[sink.id] not in self._kept:
+            return None
+        return self._frames.port(sink.input)
+
+    def close(self) -> None:
+        """Takes in what the operators behind the ports counted, and lets the rows go."""
+        self._counts.observed = {**self._counts.observed, **self._frames.observed()}
+        for rows in self._kept.values():
+            rows.unpersist()
+
+    def _keep(self, port: str, rows: DataFrame, count: int) -> None:
+        self._kept[port] = rows
+        self._counts.side_rows[port] = count
+        self._frames.provide(port, rows)

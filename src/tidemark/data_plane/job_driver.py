@@ -1,0 +1,278 @@
+"""All queries of one job in one driver: build, start, wait, stop. A failure of one stops all."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+)
+
+from tidemark.compiler.plan.plan import AggregatePlan, QueryPlan, WindowPlan
+from tidemark.connectors.connector import Sink, SinkContext, Source, SourceContext
+from tidemark.connectors.runtime import SINKS, SOURCES
+from tidemark.data_plane.checkpoint import Checkpoint
+from tidemark.data_plane.durable import write_durably
+from tidemark.data_plane.epoch.accounting import added
+from tidemark.data_plane.epoch.progress import Progress, to_datetime
+from tidemark.data_plane.epoch.runner import EpochRunner
+from tidemark.data_plane.epoch.side_ports import SidePorts
+from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
+from tidemark.data_plane.epoch.watermark import QueryWatermark
+from tidemark.data_plane.failpoints import Failpoints
+from tidemark.data_plane.query.frames import QueryFrames
+from tidemark.data_plane.query_driver import QueryDriver, StopRequested
+from tidemark.data_plane.secrets import resolve
+from tidemark.data_plane.spark_internals import jvm_is_alive
+from tidemark.errors import EngineFault
+from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, Message, RunSpec, Started
+
+_LOG = logging.getLogger(__name__)
+_FINISHED = "finished"
+_STOP_SECONDS = 600.0
+_LOOK_AROUND = 0.5
+
+
+class JobDriver:
+    """`source_types` and `clock` are what the test kit replaces."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        spark: SparkSession,
+        send: Callable[[Message], None],
+        source_types: Mapping[str, Callable[[SourceContext], Source]] = SOURCES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._spec = spec
+        self._spark = spark
+        self._send = send
+        self._source_types = source_types
+        self._clock = clock
+        self._state = Path(spec.state)
+        self._failpoints = Failpoints.from_environment()
+        self._changed = threading.Event()
+        self._stop_asked = threading.Event()
+        self.queries: list[QueryDriver] = []
+        self._sinks: list[Sink] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether an earlier run drained this job: its windows are closed for good."""
+        return (self._state / _FINISHED).exists()
+
+    # --- running ----------------------------------------------------------------------------------------------
+
+    def run(self) -> Ended:
+        """Runs to the end: until drained, or until `ask_stop`. Raises the error of the first query that fails."""
+        listener = _Listener(self)
+        self._spark.streams.addListener(listener)
+        try:
+            self.start()
+            if self._spec.until_drained or self._spec.plan.mode == "backfill" or self.finished:
+                state = self._drain()
+            else:
+                state = self._wait_for_stop()
+            self._stop_queries()
+            return self.ended(state)
+        finally:
+            self._spark.streams.removeListener(listener)
+            for sink in self._sinks:
+                sink.close()
+
+    def ask_stop(self) -> None:
+        self._stop_asked.set()
+        self._changed.set()
+
+    def start(self) -> None:
+        """Opens every sink of every query before the first epoch of any of them."""
+        frames = [self._build(query) for query in self._spec.plan.queries]
+        recovered = any(driver.progress.last_epoch is not None for driver in self.queries)
+        ids = tuple(query.id for query in self._spec.plan.queries)
+        self._send(Started(attempt=self._spec.attempt, queries=ids, recovered=recovered))
+        for query, driver, frame in zip(self._spec.plan.queries, self.queries, frames, strict=True):
+            driver.start(frame.terminal(), self._output_mode(query), self._spec.plan.epoch.interval_ms)
+
+    def ended(self, state: str) -> Ended:
+        total = self.total()
+        marks = [driver.progress.watermark.value for driver in self.queries]
+        known = [mark for mark in marks if mark is not None]
+        watermark = min(known) if len(known) == len(marks) and known else None
+        epochs = sum(driver.progress.epochs for driver in self.queries)
+        return Ended.model_validate(
+            {"state": state, "epochs": epochs, "watermark": to_datetime(watermark), "total": total}
+        )
+
+    def total(self) -> Accounting:
+        """The accounting of the whole job: each source and operator belongs to exactly one query."""
+        total = Accounting()
+        for driver in self.queries:
+            total = added(total, driver.progress.total)
+        return total
+
+    def _drain(self) -> str:
+        """Reads what is there, closes every window, and marks the job finished."""
+        for driver in self.queries:
+            self._finish_reading(driver)
+        if self._stop_asked.is_set():
+            return "STOPPED"
+        for driver in self.queries:
+            driver.drain()
+            self._finish_reading(driver)
+        if self._stop_asked.is_set():
+            return "STOPPED"
+        write_durably(self._state / _FINISHED, "")
+        return "FINISHED"
+
+    def _finish_reading(self, driver: QueryDriver) -> None:
+        """Waits until Spark has nothing left to do for a query; a stop or a failure ends the wait."""
+        done = threading.Event()
+
+        def wait() -> None:
+            try:
+                driver.query.processAllAvailable()
+                done.set()
+            except (PySparkException, Py4JError) as problem:
+                # Why it failed is found by the watch below, which every wait goes through.
+                _LOG.debug("query %s ended while being waited for: %s", driver.id, problem)
+            self._changed.set()
+
+        threading.Thread(target=wait, daemon=True).start()
+        while not done.is_set() and not self._stop_asked.is_set():
+            self._watch()
+
+    def _wait_for_stop(self) -> str:
+        while not self._stop_asked.is_set():
+            self._watch()
+        return "STOPPED"
+
+    def _watch(self) -> None:
+        """One look around: raises when a query has failed or the JVM is gone."""
+        self._changed.wait(_LOOK_AROUND)
+        self._changed.clear()
+        if not jvm_is_alive(self._spark):
+            raise EngineFault("the Java process behind Spark is gone", hint="it is started again from the last epoch")
+        for driver in self.queries:
+            if driver.query.isActive:
+                continue
+            if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested):
+                continue
+            raise driver.failure or driver.query.exception() or EngineFault(f"query {driver.id} stopped by itself")
+
+    def _stop_queries(self) -> None:
+        deadline = time.monotonic() + _STOP_SECONDS
+        for driver in self.queries:
+            driver.stop(deadline)
+        for driver in self.queries:
+            if driver.failure is not None and not isinstance(driver.failure, StopRequested):
+                raise driver.failure
+
+    # --- building ---------------------------------------------------------------------------------------------
+
+    def _build(self, query: QueryPlan) -> QueryFrames:
+        plan = self._spec.plan
+        checkpoint = Checkpoint(self._state / query.id)
+        checkpoint.prepare()
+        sources = {node: self._source(node) for node in query.sources}
+        sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint)) for sink in query.sinks]
+        open_sinks(sinks, checkpoint)
+        self._sinks.extend(opened.sink for opened in sinks)
+        runner = EpochRunner(
+            plan=plan,
+            query=query,
+            side_ports=SidePorts(plan, query, sources, self._spark),
+            sinks=sinks,
+            writer=SinkWriter(plan.sink_retry_ms),
+            failpoints=self._failpoints,
+            finished=self.finished,
+        )
+        watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
+        progress = Progress(checkpoint, watermark)
+        self.queries.append(QueryDriver(runner, progress, checkpoint, self._failpoints, self._clock))
+        parallelism = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        return QueryFrames(plan, query, sources, self._spark, parallelism)
+
+    def _source(self, node: str) -> Source:
+        plan = self._spec.plan.sources[node]
+        context = SourceContext(
+            plan=plan,
+            options=resolve(plan.options, os.environ, node),
+            base=Path(self._spec.base),
+            epoch=self._spec.plan.epoch,
+            first_started_ms=int(self._spec.first_started_at.timestamp() * 1000),
+        )
+        return self._source_types[plan.connector](context)
+
+    def _sink(self, sink: str, checkpoint: Checkpoint) -> Sink:
+        plan = self._spec.plan.sinks[sink]
+        context = SinkContext(
+            job=self._spec.plan.job,
+            lineage=self._spec.lineage,
+            sink=sink,
+            attempt=self._spec.attempt,
+            columns=plan.columns,
+            options=resolve(plan.options, os.environ, sink),
+            base=Path(self._spec.base),
+            failpoint=lambda point: self._failpoints.reach(point, (checkpoint.last_logged() or 0)),
+            show=lambda text: self._send(ConsoleLine(sink=sink, text=text)),
+        )
+        return SINKS[plan.connector](context)
+
+    def _output_mode(self, query: QueryPlan) -> str:
+        for node in query.operators:
+            operator = self._spec.plan.operators[node]
+            if isinstance(operator, AggregatePlan) or (
+                isinstance(operator, WindowPlan) and operator.emit == "on_update"
+            ):
+                return "update"
+        return "append"
+
+    # --- signals from Spark -----------------------------------------------------------------------------------
+
+    def on_committed(self, query_id: str, epoch: int) -> None:
+        driver = self._driver(query_id)
+        report = driver.on_committed(epoch) if driver else None
+        if report is not None:
+            self._send(report.model_copy(update={"total": self.total()}))
+
+    def on_idle(self, query_id: str) -> None:
+        if driver := self._driver(query_id):
+            driver.on_idle()
+
+    def on_terminated(self) -> None:
+        self._changed.set()
+
+    def _driver(self, query_id: str) -> QueryDriver | None:
+        """The driver of a query that has started; a signal can come before `start` has returned."""
+        started = (driver for driver in self.queries if driver.started)
+        return next((driver for driver in started if str(driver.query.id) == query_id), None)
+
+
+class _Listener(StreamingQueryListener):
+    """Hands Spark's signals on, on Spark's own thread."""
+
+    def __init__(self, job: JobDriver) -> None:
+        self._job = job
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None: ...
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self._job.on_committed(str(event.progress.id), event.progress.batchId)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        self._job.on_idle(str(event.id))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self._job.on_terminated()

@@ -1,0 +1,82 @@
+"""One driver from its run spec to its exit code: 0 ended, 1 failed and said so, 3 its supervisor is gone."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+from tidemark.data_plane.job_driver import JobDriver
+from tidemark.data_plane.report.classify import classify, to_failure
+from tidemark.data_plane.report.reporter import Reporter
+from tidemark.data_plane.session import create_session
+from tidemark.errors import StateFault
+from tidemark.protocol.messages import Failed, RunSpec
+
+_LOG = logging.getLogger("tidemark.data_plane")
+_REPORT_FD = "TIDEMARK_REPORT_FD"
+_SUPERVISOR_GONE = 3
+_LOCK_SECONDS = 15.0
+
+
+def main() -> int:
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    spec = RunSpec.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    reporter = Reporter(os.fdopen(int(os.environ.get(_REPORT_FD, "1")), "w", encoding="utf-8"))
+    _leave_with_supervisor()
+    try:
+        with _only_writer(Path(spec.state)):
+            return _run(spec, reporter)
+    except Exception as problem:
+        _LOG.exception("the driver failed")
+        reporter.send(Failed(failure=to_failure(classify(problem))))
+        return 1
+
+
+def _run(spec: RunSpec, reporter: Reporter) -> int:
+    parallelism = spec.plan.parallelism or os.cpu_count() or 1
+    spark = create_session(
+        f"tidemark-{spec.plan.job}", master=spec.master, driver_memory=spec.driver_memory, parallelism=parallelism
+    )
+    job = JobDriver(spec, spark, reporter.send)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: job.ask_stop())
+    reporter.send(job.run())
+    spark.stop()
+    return 0
+
+
+def _leave_with_supervisor() -> None:
+    """Ends the process when standard input closes: a driver without a supervisor must not write on."""
+
+    def wait() -> None:
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+        os._exit(_SUPERVISOR_GONE)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _only_writer(state: Path) -> IO[str]:
+    """Locks the state folder for the life of the process; a driver that is just dying is waited for."""
+    state.mkdir(parents=True, exist_ok=True)
+    lock = (state / "lock").open("w", encoding="utf-8")
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise StateFault(
+                    f"another driver is writing to {state}", hint="stop it before starting this job again"
+                ) from None
+            time.sleep(0.1)
+        else:
+            return lock

@@ -1,0 +1,165 @@
+"""One query from start to stop: Spark calls it for every epoch, its idle signal moves quiet time on.
+
+Epochs and idle signals take turns. Idle time counts only between them, so neither a slow epoch, nor a sink outage,
+nor downtime makes anything late.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from tidemark.data_plane.checkpoint import Checkpoint
+from tidemark.data_plane.epoch.accounting import Accountant, EpochCounts
+from tidemark.data_plane.epoch.progress import Progress, to_datetime
+from tidemark.data_plane.epoch.runner import EpochRunner
+from tidemark.data_plane.epoch.watermark import QueryWatermark
+from tidemark.data_plane.failpoints import Failpoints
+from tidemark.data_plane.spark_internals import EpochFacts, Execution
+from tidemark.protocol.messages import EpochCommitted
+
+_STARTING = 60.0
+
+
+class StopRequested(Exception):
+    """Raised instead of beginning another epoch; that epoch is logged and runs at the next start."""
+
+
+class QueryDriver:
+    def __init__(
+        self,
+        runner: EpochRunner,
+        progress: Progress,
+        checkpoint: Checkpoint,
+        failpoints: Failpoints,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.id = runner.query.id
+        self.progress = progress
+        self.failure: Exception | None = None
+        self._runner = runner
+        self._accountant = Accountant(runner.plan, runner.query)
+        self._checkpoint = checkpoint
+        self._failpoints = failpoints
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._stopping = threading.Event()
+        self._attached = threading.Event()
+        self._quiet_since = clock()
+        self._reports: dict[int, EpochCommitted] = {}
+
+    def start(self, frame: DataFrame, output_mode: str, interval_ms: int) -> None:
+        writer = frame.writeStream.outputMode(output_mode).foreachBatch(self._on_epoch)
+        writer = writer.option("checkpointLocation", str(self._checkpoint.folder)).queryName(self.id)
+        self._query = writer.trigger(processingTime=f"{interval_ms} milliseconds").start()
+        self._execution = Execution(self._query)
+        self._attached.set()
+
+    @property
+    def started(self) -> bool:
+        return self._attached.is_set()
+
+    @property
+    def query(self) -> StreamingQuery:
+        return self._query
+
+    # --- epochs -----------------------------------------------------------------------------------------------
+
+    def _on_epoch(self, frame: DataFrame, epoch: int) -> None:
+        """An exception here stops the query and leaves the epoch to be replayed."""
+        self._attached.wait(_STARTING)
+        with self._turn:
+            try:
+                self._epoch(frame, epoch)
+            except Exception as failure:
+                self.failure = failure
+                raise
+            finally:
+                self._quiet_since = self._clock()
+
+    def _epoch(self, frame: DataFrame, epoch: int) -> None:
+        if self._stopping.is_set():
+            raise StopRequested
+        started = time.monotonic()
+        self._failpoints.reach("after_log", epoch)
+        self._checkpoint.keep_offsets(epoch)
+        facts = self._execution.facts()
+        counts = self._runner.run(frame, epoch, self._execution, facts)
+        self._advance_watermark(counts)
+        wrote = [opened.plan.id for opened in self._runner.sinks if opened.sink.held(epoch) is not None]
+        self.progress.commit(epoch, self._accountant.account(counts), wrote)
+        self._reports[epoch] = self._report(epoch, facts, counts, time.monotonic() - started)
+        self._failpoints.reach("after_epoch_record", epoch)
+
+    def _advance_watermark(self, counts: EpochCounts) -> None:
+        watermark = self.progress.watermark
+        for node in self._runner.query.sources:
+            _, _, _, *newest = counts.observed.get(f"source:{node}", [0, 0, 0])
+            watermark.saw(node, {index: value for index, value in enumerate(newest) if value is not None})
+        if (value := watermark.advance()) is not None and value > 0:
+            self._execution.set_watermark(value // 1000)
+
+    def _report(self, epoch: int, facts: EpochFacts, counts: EpochCounts, seconds: float) -> EpochCommitted:
+        return EpochCommitted(
+            query=self.id,
+            epoch=epoch,
+            events=sum(counts.observed.get(f"source:{node}", [0])[0] for node in self._runner.query.sources),
+            duration_ms=round(seconds * 1000),
+            watermark=to_datetime(facts.watermark_ms * 1000 or None),
+            next_watermark=to_datetime(self.progress.watermark.value),
+            sources=self.progress.source_status(),
+            total=self.progress.total,
+        )
+
+    def on_committed(self, epoch: int) -> EpochCommitted | None:
+        """Spark has committed an epoch; returns the report to send."""
+        self._failpoints.reach("after_epoch_commit", epoch)
+        return self._reports.pop(epoch, None)
+
+    # --- between epochs ---------------------------------------------------------------------------------------
+
+    def on_idle(self) -> None:
+        """Spark looked for new data and found none: the time since the last epoch or signal was quiet."""
+        if not self._turn.acquire(blocking=False):
+            return
+        try:
+            now = self._clock()
+            self.progress.watermark.waited(int((now - self._quiet_since) * 1_000_000))
+            self._quiet_since = now
+            self._tick()
+        finally:
+            self._turn.release()
+
+    def move(self, change: Callable[[QueryWatermark], None]) -> None:
+        """Changes what the query knows of time, between epochs, and lets windows close accordingly."""
+        with self._turn:
+            change(self.progress.watermark)
+            self._tick()
+
+    def drain(self) -> None:
+        """Moves the watermark to the end of time, so that every window closes."""
+        self.move(QueryWatermark.drain)
+
+    def _tick(self) -> None:
+        before = self.progress.watermark.value
+        value = self.progress.watermark.advance()
+        if value is not None and value != before and value > 0:
+            self._execution.tick_watermark(value // 1000)
+
+    def stop(self, deadline: float) -> None:
+        """Stops at an epoch boundary: the running epoch is finished and committed, no other is begun."""
+        self._stopping.set()
+        with self._turn:
+            last = self.progress.last_epoch
+        while (
+            self._query.isActive
+            and last is not None
+            and not self._checkpoint.committed(last)
+            and time.monotonic() < deadline
+        ):
+            time.sleep(0.01)
+        self._query.stop()

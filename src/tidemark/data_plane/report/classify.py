@@ -1,0 +1,74 @@
+"""Foreign failures, by what they say of themselves, as errors of our tree. The one place where this is decided."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from tidemark.errors import DiskFull, EngineFault, SourceUnreadable, StateFault, TidemarkError
+from tidemark.protocol.messages import Failure
+
+# Spark's error conditions, by prefix, and what they mean for a job.
+CONDITIONS: tuple[tuple[str, Callable[[str], TidemarkError]], ...] = (
+    ("FAILED_READ_FILE", lambda text: SourceUnreadable(text, hint="repair or remove the file, then start again")),
+    ("PATH_NOT_FOUND", lambda text: SourceUnreadable(text, hint="create the path or correct it")),
+    ("CANNOT_LOAD_STATE_STORE", lambda text: StateFault(text, hint="the state is damaged; start again with --fresh")),
+    ("STATE_STORE", lambda text: StateFault(text, hint="the state does not fit this definition; start with --fresh")),
+)
+_NO_SPACE = "No space left on device"
+
+
+def classify(problem: BaseException) -> TidemarkError:
+    """The error of our tree that a failure stands for; an EngineFault when nothing better is known."""
+    for cause in _causes(problem):
+        if isinstance(cause, TidemarkError):
+            return cause
+        if (isinstance(cause, OSError) and cause.errno == errno.ENOSPC) or _NO_SPACE in str(cause):
+            return DiskFull("no space is left on the disk", hint="free some space, then start again; nothing is lost")
+        if isinstance(cause, PySparkException) and (known := _known_condition(cause)):
+            return known
+        if isinstance(cause, Py4JNetworkError | ConnectionError):
+            return EngineFault("the Java process behind Spark is gone", hint="it is started again from the last epoch")
+    return EngineFault(_first_line(problem), hint="see the driver's log for details")
+
+
+def _known_condition(problem: PySparkException) -> TidemarkError | None:
+    condition = problem.getCondition() or ""
+    text = str(problem)
+    for prefix, make in CONDITIONS:
+        if condition.startswith(prefix) or f"[{prefix}" in text:
+            return make(_sentence(text, prefix))
+    return None
+
+
+def _sentence(text: str, prefix: str) -> str:
+    """The line that carries the condition, without Spark's decorations."""
+    line = next((line for line in text.splitlines() if f"[{prefix}" in line), text.splitlines()[0])
+    return line[line.find(f"[{prefix}") :].partition("] ")[2].partition(" SQLSTATE")[0] or line
+
+
+def _first_line(problem: BaseException) -> str:
+    if isinstance(problem, Py4JError):
+        return "a call into Spark failed"
+    lines = str(problem).strip().splitlines()
+    return lines[0][:300] if lines else type(problem).__name__
+
+
+def _causes(problem: BaseException | None) -> Iterator[BaseException]:
+    while problem is not None:
+        yield problem
+        problem = problem.__cause__ or problem.__context__
+
+
+def to_failure(error: TidemarkError) -> Failure:
+    return Failure(
+        code=error.code,
+        domain=error.domain,
+        retry=error.retry,
+        message=error.message,
+        hint=error.hint,
+        step=error.step,
+    )
