@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import Accountant, EpochCounts

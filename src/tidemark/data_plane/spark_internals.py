@@ -12,10 +12,9 @@ from typing import IO, Any
 
 import pyarrow as pa
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
-from pyspark.serializers import read_int
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.serializers import ArrowStreamSerializer
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.util import _load_from_socket
 
 JavaObject = Any
@@ -128,8 +127,12 @@ class _ArrivalOrder(ArrowStreamSerializer):
 
     def load_stream(self, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
         yield from super().load_stream(stream)
-        for _ in range(max(0, read_int(stream))):
-            read_int(stream)
+        for _ in range(max(0, _read_int(stream))):
+            _read_int(stream)
+
+
+def _read_int(stream: IO[bytes]) -> int:
+    return int.from_bytes(stream.read(4), "big", signed=True)
 
 
 def _observes(plan: JavaObject, observation: str) -> bool:

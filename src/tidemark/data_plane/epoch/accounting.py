@@ -50,7 +50,7 @@ class Accountant:
         self._query = query
 
     def account(self, counts: EpochCounts) -> Accounting:
-        nodes = [*self._query.accounts, *self._query.side_operators]
+        nodes = self._query.accounts
         return Accounting(
             sources={node: self._source(node, counts) for node in nodes if node in self._plan.sources},
             operators={node: self._operator(node, counts) for node in nodes if node in self._plan.operators},

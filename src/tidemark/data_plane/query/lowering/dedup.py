@@ -115,9 +115,10 @@ class KeepFirst(StatefulProcessor):
 
     def _load(self, watermark: int) -> Any:
         """What still matters: a kept time goes once the watermark has reached its horizon."""
-        if not self._kept.exists():
+        state = self._kept.get()
+        if state is None:
             return np.empty(0, _KEPT)
-        kept = np.frombuffer(self._kept.get()[0], _KEPT)
+        kept = np.frombuffer(state[0], _KEPT)
         return kept[kept["time"] + self._within > watermark]
 
     def _duplicates(self, kept: Any, arrived: Any) -> Any:
