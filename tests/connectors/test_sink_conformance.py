@@ -52,6 +52,8 @@ def test_sink_keeps_the_contract(
 class Forgetful:
     """A sink without a ledger, to see that the kit notices."""
 
+    exactly_once = True
+
     def __init__(self, context: SinkContext) -> None:
         self.sink = SqliteSink(context)
 

@@ -16,6 +16,7 @@ HOSTILE_TEXTS = (
 
 _TIME = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _LONG_BINARY = bytes(range(256))
+_LONG_DECIMAL = Decimal("-12345678901234567890.123456789012345678")
 # column type → (value handed to Spark, value a reader sees)
 TYPED_VALUES: tuple[tuple[str, Any, Any], ...] = (
     ("string", "text", "text"),
@@ -30,7 +31,7 @@ TYPED_VALUES: tuple[tuple[str, Any, Any], ...] = (
     ("timestamp", _TIME.replace(microsecond=120_000), "2026-01-02T03:04:05.120Z"),
     ("timestamp", datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), "1969-12-31T23:59:59.999999Z"),
     ("binary", _LONG_BINARY, base64.b64encode(_LONG_BINARY).decode()),
-    ("decimal(38,18)", Decimal("-12345678901234567890.123456789012345678"), Decimal("-12345678901234567890.123456789012345678")),
+    ("decimal(38,18)", _LONG_DECIMAL, _LONG_DECIMAL),
     ("decimal(20,10)", Decimal("0.0000000100"), Decimal("0.00000001")),
     ("array<timestamp>", [_TIME, None], ["2026-01-02T03:04:05Z", None]),
     ("map<string,long>", {"a\"b": 1, "n": None}, {"a\"b": 1, "n": None}),

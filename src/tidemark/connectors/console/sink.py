@@ -12,6 +12,8 @@ _SHOWN_ROWS = 20
 class ConsoleSink:
     """Shows at most 20 rows an epoch and how many more there were; a replayed epoch is shown again."""
 
+    exactly_once = False
+
     def __init__(self, context: SinkContext) -> None:
         self._context = context
         self._type = struct_of(*((column.name, parse_type(column.type)) for column in context.columns))

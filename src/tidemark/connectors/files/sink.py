@@ -27,6 +27,8 @@ class FilesSink:
     All files of an epoch appear right after its commit, one by one, not in one step.
     """
 
+    exactly_once = True
+
     def __init__(self, context: SinkContext) -> None:
         self._context = context
         self._path = local_path(context.options["path"], context.base)

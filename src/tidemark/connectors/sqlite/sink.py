@@ -28,6 +28,8 @@ _CACHE_KIB = 65_536
 class SqliteSink:
     """Exactly once. Several sinks, of one or several jobs, may share a database file: they write in turn."""
 
+    exactly_once = True
+
     def __init__(self, context: SinkContext) -> None:
         self._context = context
         self._path = local_path(context.options["path"], context.base)
@@ -79,8 +81,10 @@ class SqliteSink:
             self._opened.executemany(self._table.insert_sql, self._values(chunk))
             return
         keyless = self._has_null_key(chunk)
-        self._opened.executemany(self._table.upsert_sql, self._values(chunk.filter(pc.invert(keyless))))
-        self._replace_keyless(chunk.filter(keyless))
+        if keyless.true_count:
+            self._replace_keyless(chunk.filter(keyless))
+            chunk = chunk.filter(pc.invert(keyless))
+        self._opened.executemany(self._table.upsert_sql, self._values(chunk))
 
     def _replace_keyless(self, chunk: pa.RecordBatch) -> None:
         """To a unique index nulls differ from each other; to the job, rows with the same null key are one row."""
