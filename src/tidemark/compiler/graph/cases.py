@@ -10,6 +10,8 @@ from tidemark.compiler.diagnostics.diagnostic import Path, Problem
 from tidemark.compiler.diagnostics.suggest import hint_for
 from tidemark.compiler.graph.graph import LogicalGraph
 
+_UNKNOWN = {"source": "unknown_source", "sink": "unknown_sink"}
+
 
 def tests_fit_the_job(draft: Draft, graph: LogicalGraph) -> Iterator[Problem]:
     sources = {id_: list(node.columns) for id_, node in graph.sources.items()}
@@ -28,7 +30,7 @@ def _unknown(kind: str, named: Iterable[str], known: list[str], broken: set[str]
     for id_ in named:
         if id_ not in known and id_ not in broken:
             hint = hint_for(id_, known, what=f"{kind}s")
-            yield Problem(f"unknown_{kind}", f"there is no {kind} `{id_}`", hint, (field, id_), at_key=True)
+            yield Problem(_UNKNOWN[kind], f"there is no {kind} `{id_}`", hint, (field, id_), at_key=True)
 
 
 def _events(case: CaseDefinition, sources: Mapping[str, list[str]]) -> Iterator[Problem]:

@@ -7,24 +7,23 @@ from collections.abc import Iterator
 from tidemark.compiler.definition.parse import Draft
 from tidemark.compiler.diagnostics.diagnostic import Problem
 from tidemark.compiler.graph.graph import LogicalGraph
-from tidemark.compiler.graph.node import ERRORS, LATENESS, MAIN, SIDE_PORTS, WINDOW_BOUNDS, OperatorNode
+from tidemark.compiler.graph.node import ERRORS, LATE, MAIN, SIDE_PORTS, OperatorNode, Reference
 
 
 def late_columns_collide(draft: Draft, graph: LogicalGraph) -> Iterator[Problem]:
     """A connected `.late` port adds columns; an event that has one of that name already would lose it."""
     connected = set(graph.references())
     for id_, operator in graph.operators.items():
-        late = [reference for reference in connected if reference.node == id_ and reference.port == "late"]
-        for name in _late_collisions(graph, operator) if late else ():
-            hint = "Rename the column with a map before it, or leave the port unconnected."
-            message = f"`{id_}.late` adds a column `{name}`, and its input already has one"
+        names = _late_collisions(graph, operator) if Reference(id_, LATE) in connected else []
+        if names:
+            hint = "Rename it with a map before, or leave the port unconnected."
+            message = f"`{id_}.late` adds {' and '.join(names)}, and its input has that already"
             yield Problem("name_collision", message, hint, ("operators", id_), at_key=True)
 
 
-def _late_collisions(graph: LogicalGraph, operator: OperatorNode) -> Iterator[str]:
-    added = {*LATENESS, *(WINDOW_BOUNDS if "window_start" in operator.ports["late"].columns else ())}
-    for reference in operator.inputs:
-        yield from (name for name in graph.stream(reference).columns if name.lower() in added)
+def _late_collisions(graph: LogicalGraph, operator: OperatorNode) -> list[str]:
+    names = [name for reference in operator.inputs for name in graph.stream(reference).columns]
+    return [name for name in names if name.lower() in operator.late_adds]
 
 
 def side_ports_not_connected(draft: Draft, graph: LogicalGraph) -> Iterator[Problem]:

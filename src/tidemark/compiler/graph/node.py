@@ -78,9 +78,13 @@ class SourceNode:
 
 @dataclass(frozen=True)
 class OperatorNode:
-    """What all operators share; a subclass adds what it needs to plan itself."""
+    """What all operators share; a subclass adds what it needs to plan itself.
+
+    `late_adds` are the columns its late port has beside those of its input.
+    """
 
     stateful: ClassVar[bool] = False
+    late_adds: ClassVar[Columns] = {}
 
     id: str
     inputs: tuple[Reference, ...]
@@ -115,6 +119,6 @@ def as_columns(columns: Columns) -> tuple[Column, ...]:
     return tuple(Column(name=name, type=str(type_)) for name, type_ in columns.items())
 
 
-def late_stream(id_: str, columns: Columns, bounds: Columns) -> Stream:
+def late_stream(id_: str, columns: Columns, adds: Columns) -> Stream:
     """What a stateful operator writes about an event that came too late."""
-    return Stream({**columns, **SYSTEM, **bounds, **LATENESS}, side=Reference(id_, LATE))
+    return Stream({**columns, **SYSTEM, **adds}, side=Reference(id_, LATE))

@@ -10,7 +10,7 @@ from pydantic import Field
 from tidemark.compiler.definition.job import OneInput
 from tidemark.compiler.definition.model import PositiveDuration, Text, milliseconds
 from tidemark.compiler.graph.checker import Checker
-from tidemark.compiler.graph.node import LATE, MAIN, OperatorNode, late_stream
+from tidemark.compiler.graph.node import LATE, LATENESS, MAIN, Columns, OperatorNode, late_stream
 from tidemark.compiler.graph.operators.operator import Input, OperatorType, refuse_state_after
 from tidemark.compiler.plan.plan import DedupPlan
 
@@ -24,6 +24,7 @@ class DedupFields(OneInput):
 @dataclass(frozen=True)
 class DedupNode(OperatorNode):
     stateful: ClassVar[bool] = True
+    late_adds: ClassVar[Columns] = LATENESS
 
     by: tuple[str, ...]
     within_ms: int
@@ -41,7 +42,7 @@ def build(id_: str, fields: DedupFields, inputs: tuple[Input, ...], checker: Che
             checker.comparable(name, type_, "by", index)
     if checker.failed():
         return None
-    ports = {MAIN: source.stream, LATE: late_stream(id_, source.stream.columns, {})}
+    ports = {MAIN: source.stream, LATE: late_stream(id_, source.stream.columns, DedupNode.late_adds)}
     return DedupNode(id_, (source.reference,), ports, tuple(dict.fromkeys(fields.by)), milliseconds(fields.within))
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from tidemark.compiler.definition.job import OneInput
 from tidemark.compiler.definition.model import Duration, Key, Text, milliseconds
 from tidemark.compiler.graph.checker import Checker
-from tidemark.compiler.graph.node import LATE, MAIN, WINDOW_BOUNDS, OperatorNode, Stream, late_stream
+from tidemark.compiler.graph.node import LATE, LATENESS, MAIN, WINDOW_BOUNDS, Columns, OperatorNode, Stream, late_stream
 from tidemark.compiler.graph.operators.grouping import aggregate_columns, key_columns, read_aggregates, read_key
 from tidemark.compiler.graph.operators.operator import (
     Input,
@@ -39,6 +39,7 @@ class WindowFields(OneInput):
 @dataclass(frozen=True)
 class WindowNode(OperatorNode):
     stateful: ClassVar[bool] = True
+    late_adds: ClassVar[Columns] = {**WINDOW_BOUNDS, **LATENESS}
 
     key: tuple[Named, ...]
     window: WindowSpec
@@ -70,7 +71,7 @@ def build(id_: str, fields: WindowFields, inputs: tuple[Input, ...], checker: Ch
         return None
     columns = {**added, **aggregate_columns(aggregates)}
     main = Stream(columns, table=id_) if fields.emit == "on_update" else Stream(columns, closed=id_)
-    ports = {MAIN: main, LATE: late_stream(id_, source.stream.columns, WINDOW_BOUNDS)}
+    ports = {MAIN: main, LATE: late_stream(id_, source.stream.columns, WindowNode.late_adds)}
     return WindowNode(id_, (source.reference,), ports, key, window, aggregates, fields.emit)
 
 
