@@ -1,9 +1,16 @@
-"""Places where a test can kill the driver. Off unless TIDEMARK_FAILPOINT names one as `point@epoch` or `point`."""
+"""Places where a test can kill the driver, chosen by TIDEMARK_FAILPOINT; off unless it is set.
+
+It names one or several as `point@epoch#attempt`, with commas between them. Without an epoch the first one counts
+that gets there, without an attempt the job's first: a driver that is started again is not struck again.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import signal
+from dataclasses import dataclass
 
 POINTS = (
     "after_log",
@@ -15,22 +22,36 @@ POINTS = (
     "after_epoch_commit",
 )
 VARIABLE = "TIDEMARK_FAILPOINT"
+_LOG = logging.getLogger(__name__)
+_SHAPE = re.compile(r"(?P<point>[a-z_]+)(@(?P<epoch>\d+))?(#(?P<attempt>\d+))?")
+
+
+@dataclass(frozen=True)
+class Strike:
+    point: str
+    epoch: int | None
+    attempt: int
 
 
 class Failpoints:
-    """Kills the process with SIGKILL at the chosen point; the JVM follows when its standard input closes."""
+    """Kills the process with SIGKILL at the chosen points; the JVM follows when its standard input closes."""
 
-    def __init__(self, chosen: str) -> None:
-        point, _, epoch = chosen.partition("@")
-        if point and point not in POINTS:
-            raise ValueError(f"{VARIABLE}: no failpoint {point!r}; there are {', '.join(POINTS)}")
-        self._point = point
-        self._epoch = int(epoch) if epoch else None
+    def __init__(self, chosen: str, attempt: int) -> None:
+        strikes = [_strike(part) for part in chosen.split(",") if part]
+        self._strikes = [strike for strike in strikes if strike.attempt == attempt]
 
     @classmethod
-    def from_environment(cls) -> Failpoints:
-        return cls(os.environ.get(VARIABLE, ""))
+    def from_environment(cls, attempt: int) -> Failpoints:
+        return cls(os.environ.get(VARIABLE, ""), attempt)
 
     def reach(self, point: str, epoch: int) -> None:
-        if point == self._point and self._epoch in (None, epoch):
+        if any(strike.point == point and strike.epoch in (None, epoch) for strike in self._strikes):
+            _LOG.warning("struck at %s@%d", point, epoch)
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _strike(text: str) -> Strike:
+    shape = _SHAPE.fullmatch(text)
+    if shape is None or shape["point"] not in POINTS:
+        raise ValueError(f"{VARIABLE}: {text!r} is no `point@epoch#attempt`; the points are {', '.join(POINTS)}")
+    return Strike(shape["point"], int(shape["epoch"]) if shape["epoch"] else None, int(shape["attempt"] or 1))

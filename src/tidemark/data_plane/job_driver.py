@@ -62,7 +62,7 @@ class JobDriver:
         self._source_types = source_types
         self._clock = clock
         self._state = Path(spec.state)
-        self._failpoints = Failpoints.from_environment()
+        self._failpoints = Failpoints.from_environment(spec.attempt)
         self._changed = threading.Event()
         self._stop_asked = threading.Event()
         self.queries: list[QueryDriver] = []
