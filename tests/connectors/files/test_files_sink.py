@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from connectors.arrow_rows import columns_of, context_for
 from connectors.sink_readers import data_files, read_csv, read_jsonl, read_parquet
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -193,6 +194,37 @@ def test_what_a_killed_attempt_staged_is_removed(spark: SparkSession, tmp_path: 
     assert list((tmp_path / LEDGER).glob("staging/*"))
     opened(tmp_path, attempt=2)
     assert not list((tmp_path / LEDGER).glob("staging/*"))
+
+
+def test_an_old_attempt_leaves_the_staged_files_of_a_newer_one_alone(spark: SparkSession, tmp_path: Path) -> None:
+    older = opened(tmp_path)
+    newer = opened(tmp_path, attempt=2, failpoint=crash_at("after_sink_commit"))
+    with pytest.raises(SimulatedCrash):
+        newer.write(0, numbers(spark, 3))
+    with pytest.raises(Fenced):
+        older.write(0, numbers(spark, 3))
+    assert newer.held(0) == 3
+    assert seen(tmp_path) == [0, 1, 2]
+
+
+def test_a_failed_try_is_replaced_by_the_next(spark: SparkSession, tmp_path: Path) -> None:
+    sink = opened(tmp_path)
+    failing = numbers(spark, 3).frame.withColumn("n", F.raise_error(F.lit("broken")).cast("long"))
+    with pytest.raises(PySparkException, match="broken"):
+        sink.write(0, FrameRows(failing))
+    staged = tmp_path / LEDGER / "staging" / "0000000000-1-1" / "_temporary" / "part-of-a-late-task"
+    staged.parent.mkdir(parents=True, exist_ok=True)
+    staged.write_text("half a line")
+    assert sink.write(0, numbers(spark, 3)) == 3
+    assert seen(tmp_path) == [0, 1, 2]
+    assert not list((tmp_path / LEDGER).glob("staging/*"))
+
+
+def test_a_column_may_be_named_like_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    columns = (Column(name="part-x", type="long"), Column(name="n", type="long"))
+    rows = FrameRows(spark.range(4).selectExpr("id % 2 AS `part-x`", "id AS n"))
+    opened(tmp_path, columns, partition_by=["part-x"]).write(0, rows)
+    assert sorted(row["n"] for row in read_jsonl(tmp_path / "out", columns[1:])) == [0, 1, 2, 3]
 
 
 def test_old_lists_are_pruned(spark: SparkSession, tmp_path: Path) -> None:

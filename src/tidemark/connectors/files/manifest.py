@@ -3,7 +3,7 @@
 <path>/_tidemark/<lineage>/<sink>/attempt.json     who may write
                                   lock             held while an attempt takes over or commits
                                   epochs/N.json    the list of epoch N: its existence is the commit
-                                  staging/N-A/     what Spark wrote for epoch N under attempt A
+                                  staging/N-A-T/   what Spark wrote for epoch N under attempt A, try T
 
 Every method but `take_over`, `held` and `exclusive` expects its caller to hold the lock where another driver matters.
 """
@@ -44,6 +44,7 @@ class FilesLedger:
         self._epochs = self._folder / "epochs"
         self._staging = self._folder / "staging"
         self._attempt = self._folder / "attempt.json"
+        self._tries = 0
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -64,15 +65,15 @@ class FilesLedger:
             self._clear(self._staging)
         return last
 
-    def staging_name(self, epoch: int) -> str:
-        return f"{epoch:010d}-{self._context.attempt}"
-
     def fresh_staging(self, epoch: int) -> Path:
-        """Where Spark is to write: does not exist yet."""
-        folder = self._staging / self.staging_name(epoch)
-        self._clear(folder)
+        """Where Spark is to write: a name of its own for every try, as tasks of a failed one may still be writing."""
+        self.check_turn(epoch)
         make_folder(self._staging)
-        return folder
+        own = f"{epoch:010d}-{self._context.attempt}"
+        for earlier_try in self._staging.glob(f"{own}-*"):
+            self._clear(earlier_try)
+        self._tries += 1
+        return self._staging / f"{own}-{self._tries}"
 
     def last_epoch(self) -> int | None:
         return max((int(path.stem) for path in self._epochs.glob("[0-9]*.json")), default=None)

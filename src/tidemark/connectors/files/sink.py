@@ -76,10 +76,14 @@ class FilesSink:
         return rows
 
     def _manifest(self, epoch: int, rows: int, staging: Path) -> Manifest:
-        staged = sorted(path for path in staging.rglob("part-*") if rows and not self._format.is_empty(path))
-        names = (path.relative_to(staging) for path in staged)
+        names = self._data_files(staging) if rows else []
         files = tuple((str(name), str(name.parent / self._final_name(epoch, i))) for i, name in enumerate(names))
         return Manifest(epoch, self._context.attempt, rows, staging.name, files)
+
+    def _data_files(self, staging: Path) -> list[Path]:
+        """What Spark committed there, without what a task that nobody waits for may still be writing."""
+        parts = (path for path in staging.rglob("part-*") if path.is_file() and not self._format.is_empty(path))
+        return sorted(name for name in (path.relative_to(staging) for path in parts) if name.parts[0] != "_temporary")
 
     def _final_name(self, epoch: int, index: int) -> str:
         owner = f"{self._context.lineage}-{self._context.sink}"
