@@ -46,7 +46,7 @@ _LOOK_AROUND = 0.5
 
 
 class JobDriver:
-    """`source_types` and `clock` are what the test kit replaces."""
+    """`source_types`, `sink_types` and `clock` are what the test kit replaces."""
 
     def __init__(
         self,
@@ -54,12 +54,14 @@ class JobDriver:
         spark: SparkSession,
         send: Callable[[Message], None],
         source_types: Mapping[str, Callable[[SourceContext], Source]] = SOURCES,
+        sink_types: Mapping[str, Callable[[SinkContext], Sink]] = SINKS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spec = spec
         self._spark = spark
         self._send = send
         self._source_types = source_types
+        self._sink_types = sink_types
         self._clock = clock
         self._state = Path(spec.state)
         self._failpoints = Failpoints.from_environment(spec.attempt)
@@ -228,7 +230,7 @@ class JobDriver:
             failpoint=lambda point: self._failpoints.reach(point, (checkpoint.last_logged() or 0)),
             show=lambda text: self._send(ConsoleLine(sink=sink, text=text)),
         )
-        return SINKS[plan.connector](context)
+        return self._sink_types[plan.connector](context)
 
     def _output_mode(self, query: QueryPlan) -> str:
         for node in query.operators:

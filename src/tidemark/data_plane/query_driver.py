@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -133,6 +134,12 @@ class QueryDriver:
             self._tick()
         finally:
             self._turn.release()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While this is held no epoch is planned, so what changes in several sources comes in one epoch."""
+        with self._execution.between_epochs():
+            yield
 
     def move(self, change: Callable[[QueryWatermark], None]) -> None:
         """Changes what the query knows of time, between epochs, and lets windows close accordingly."""
