@@ -39,11 +39,11 @@ def demo() -> int:
     folder = settings.home / "demo"
     shutil.rmtree(folder, ignore_errors=True)
     screen = Console()
-    screen.print(f"An hour of an online shop: writing {ORDERS:,} orders to {folder / 'orders'} …", highlight=False)
+    _say(screen, f"An hour of an online shop: writing {ORDERS:,} orders to {folder / 'orders'} …")
     lines = write_orders(folder / "orders", orders=ORDERS, minutes=MINUTES)
     definition = files(__package__).joinpath("job.yaml").read_text("utf-8")
     (folder / "job.yaml").write_text(definition, "utf-8")
-    screen.print(f"Running {folder / 'job.yaml'} over {lines:,} lines; Spark takes some seconds to start.")
+    _say(screen, f"Running {folder / 'job.yaml'} over {lines:,} lines; Spark takes some seconds to start.")
     request = Request(definition, compile_job(definition).plan, folder, settings, until_drained=True, fresh=True)
     progress = supervise(request, renderer_for(settings, as_json=False))
     if progress.failure is not None:
@@ -90,16 +90,19 @@ def show_accounting(screen: Console, folder: Path, progress: Progress, lines: in
 
 
 def show_next_steps(screen: Console, folder: Path) -> None:
-    screen.print(
+    _say(
+        screen,
         f"What to try next:\n"
         f"  cd {folder}\n"
         f"  tidemark explain job.yaml                               # how the job is carried out\n"
         f"  head -n 3 late/*.jsonl                                  # late orders, with the window each one missed\n"
         f"  head -n 3 broken/*.jsonl                                # broken lines, with the reason\n"
         f"  tidemark run job.yaml --until-drained --fresh --json    # again, for a program to read",
-        highlight=False,
-        soft_wrap=True,
     )
+
+
+def _say(screen: Console, text: str) -> None:
+    screen.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _written(folder: Path) -> int:

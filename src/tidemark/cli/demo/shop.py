@@ -15,7 +15,7 @@ from random import Random
 START = datetime(2026, 1, 5, 18, 0, tzinfo=UTC)
 CATEGORIES = ("books", "garden", "games", "kitchen", "music", "shoes", "sports", "toys")
 PRICES = dict(zip(CATEGORIES, (14, 35, 49, 60, 18, 85, 70, 25), strict=True))
-MINUTES_PER_FILE = 3
+MINUTES_PER_FILE = 5
 SERVERS = 4
 
 
