@@ -17,8 +17,10 @@ from connectors.arrow_rows import ArrowRows, columns_of, context_for
 from tidemark.compiler.plan.plan import Column
 from tidemark.connectors.sqlite import sink as sqlite_sink
 from tidemark.connectors.sqlite.faults import sqlite_fault
+from tidemark.connectors.sqlite.ledger import Ledger
 from tidemark.connectors.sqlite.sink import SqliteSink
 from tidemark.errors import DiskFull, SinkFailure, SinkMismatch, SinkUnavailable, StateFault
+from tidemark.testing.sink_target import SimulatedCrash
 
 COLUMNS = columns_of(k="string", n="long")
 
@@ -235,6 +237,17 @@ def test_rows_that_stop_coming_are_not_a_failure_of_the_database(tmp_path: Path)
     assert sink.held(0) is None
     assert query(tmp_path, "SELECT * FROM t") == []
     assert sink.write(0, ArrowRows({"k": ["a"], "n": [1]})) == 1
+
+
+def test_rows_without_their_ledger_entry_are_never_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise SimulatedCrash
+
+    sink = opened(tmp_path)
+    monkeypatch.setattr(Ledger, "record", fail)
+    with pytest.raises(SimulatedCrash):
+        sink.write(0, ArrowRows({"k": ["a"], "n": [1]}))
+    assert query(tmp_path, "SELECT * FROM t") == []
 
 
 @pytest.mark.parametrize("epoch", [3, 4])
