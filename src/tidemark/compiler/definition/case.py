@@ -48,6 +48,8 @@ class EndEpoch:
 Item = Event | AdvanceWatermark | AdvanceTime | Crash | EndEpoch
 _TIMESTAMP: TypeAdapter[str] = TypeAdapter(Timestamp)
 _DURATION: TypeAdapter[str] = TypeAdapter(Duration)
+# What an event may carry beside its columns: the record around it, or in their place the whole record.
+RECORD_FIELDS = ("_raw", "_partition", "_event_time", "_key")
 CONTROLS = ("advance_watermark", "advance_time", "crash", "epoch")
 
 

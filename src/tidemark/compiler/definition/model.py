@@ -97,7 +97,7 @@ def _text(value: str) -> str:
 def _key(value: object) -> object:
     """A list of column names, or expressions by name."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
-        return tuple(value)
+        return list(value)
     if isinstance(value, dict) and all(isinstance(item, str) for item in value.values()):
         return value
     hint = "Write `key: [column]`, or `key: {name: expression}`."
@@ -116,4 +116,4 @@ Duration = Annotated[str, BeforeValidator(check_duration)]
 PositiveDuration = Annotated[Duration, AfterValidator(_above_zero)]
 Timestamp = Annotated[str, BeforeValidator(_instant)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
-Key = Annotated[tuple[str, ...] | dict[str, str], PlainValidator(_key)]
+Key = Annotated[list[str] | dict[str, str], PlainValidator(_key)]

@@ -77,6 +77,7 @@ CODES: tuple[Code, ...] = (
         non_deterministic="A replay would compute something else.",
         bad_argument="A function or operator gets something it cannot work on.",
         ambiguous_column="A name can mean more than one column.",
+        aggregate_not_allowed="An aggregate stands where a value of one row is needed.",
         aggregate_expected="Exactly one aggregate is needed.",
     ),
     *_group(

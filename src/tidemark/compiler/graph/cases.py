@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tidemark.compiler.definition.case import CaseDefinition
+from tidemark.compiler.definition.case import RECORD_FIELDS, CaseDefinition
 from tidemark.compiler.definition.parse import Draft
 from tidemark.compiler.diagnostics.diagnostic import Path, Problem
 from tidemark.compiler.diagnostics.suggest import hint_for
@@ -36,7 +36,7 @@ def _unknown(kind: str, named: Iterable[str], known: list[str], broken: set[str]
 def _events(case: CaseDefinition, sources: Mapping[str, list[str]]) -> Iterator[Problem]:
     for id_ in case.input:
         for index, row in case.events(id_) if id_ in sources else ():
-            yield from _columns(row, sources[id_], ("input", id_, index))
+            yield from _columns(row, [*sources[id_], *RECORD_FIELDS], ("input", id_, index))
 
 
 def _rows(case: CaseDefinition, sinks: Mapping[str, list[str]]) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 def topological(reads: Mapping[str, Sequence[str]]) -> tuple[list[str], list[list[str]]]:
-    """Ids after everything they read, in the order given where that leaves a choice; and the cycles found.
+    """Ids after everything they read, those nearest to the sources first; and the cycles found.
 
     What stands in a cycle, or reads from one, is left out of the order.
     """

@@ -57,16 +57,19 @@ def _queries(graph: LogicalGraph) -> list[_Query]:
             terminal = sink.input.node
             query = queries.setdefault(terminal, _Query(terminal, graph.above(terminal)))
             query.sinks.add(sink.id)
-    for sink in graph.sinks.values():
-        if sink.stream.side is not None:
-            _attach(sink, graph, queries)
+    for producer, sink in _side_sinks(graph):
+        _attach(producer, sink, graph, queries)
     return list(queries.values())
 
 
-def _attach(sink: SinkNode, graph: LogicalGraph, queries: dict[str, _Query]) -> None:
+def _side_sinks(graph: LogicalGraph) -> list[tuple[str, SinkNode]]:
+    """Sinks of side ports with the node that has the port, the lowest first: its query holds those above it."""
+    found = [(sink.stream.side.node, sink) for sink in graph.sinks.values() if sink.stream.side]
+    return sorted(found, key=lambda pair: -len(graph.above(pair[0])))
+
+
+def _attach(producer: str, sink: SinkNode, graph: LogicalGraph, queries: dict[str, _Query]) -> None:
     """Gives the sink of a side port to the query that accounts for the node with that port."""
-    assert sink.stream.side is not None
-    producer = sink.stream.side.node
     query = next((query for query in queries.values() if producer in query.nodes), None)
     if query is None:
         query = queries.setdefault(producer, _Query(producer, graph.above(producer)))

@@ -23,7 +23,7 @@ from tidemark.compiler.plan.plan import Aggregate, AggregatePlan, Named
 
 class AggregateFields(OneInput):
     type: Literal["aggregate"]
-    key: Key = ()
+    key: Key = Field(default_factory=list)
     aggregate: Annotated[dict[str, Text], Field(min_length=1)]
     ttl: Any = None
     skew: Any = None

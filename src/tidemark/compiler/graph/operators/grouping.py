@@ -9,9 +9,7 @@ from tidemark.compiler.plan.plan import Aggregate, Named
 from tidemark.schema import Type, parse_type
 
 
-def read_key(
-    key: tuple[str, ...] | dict[str, str], scope: Columns, taken: Columns, checker: Checker
-) -> tuple[Named, ...]:
+def read_key(key: list[str] | dict[str, str], scope: Columns, taken: Columns, checker: Checker) -> tuple[Named, ...]:
     """The key columns in order; names that are refused are left out."""
     owners = dict.fromkeys(taken, "a column that the window adds")
     if isinstance(key, dict):
@@ -25,7 +23,7 @@ def read_key(
     return tuple(named for named in found if named)
 
 
-def _column(name: str, index: int, key: tuple[str, ...], scope: Columns, checker: Checker) -> Named | None:
+def _column(name: str, index: int, key: list[str], scope: Columns, checker: Checker) -> Named | None:
     if name in SYSTEM:
         hint = f"Give it a name of your own: `key: {{name: {name}}}`."
         checker.refuse("name_collision", f"a result cannot have a column `{name}`", hint, "key", index)

@@ -26,7 +26,7 @@ FIELDS_TO_COME = ("updates", "trigger", "skew")
 
 class WindowFields(OneInput):
     type: Literal["window"]
-    key: Key = ()
+    key: Key = Field(default_factory=list)
     window: WindowDefinition
     aggregate: Annotated[dict[str, Text], Field(min_length=1)]
     emit: Literal["on_close", "on_update"] = "on_close"
