@@ -85,8 +85,9 @@ class Checker:
             self.names.inside(zip(node.parameters, types, strict=False)), replayable=self.replayable, depth=self.depth
         )
         body = inner.check(node.body)
-        parameters = ", ".join(column_sql(name) for name in node.parameters)
-        return Checked(f"({parameters}) -> {body.sql}", body.type, body.columns - own)
+        names = ", ".join(column_sql(name) for name in node.parameters)
+        left = f"({names})" if len(node.parameters) > 1 else names
+        return Checked(f"{left} -> {body.sql}", body.type, body.columns - own)
 
     def misplaced(self, node: tree.Node) -> Checked:
         raise Refusal(

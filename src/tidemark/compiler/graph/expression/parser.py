@@ -208,7 +208,7 @@ class _Parser(Cursor):
         first = self.advance()
         value, last = first.value, first
         while self.current.kind is Kind.STRING:
-            touching = self.current.start == last.end and self.current.text[0] == last.text[-1]
+            touching = self.current.start == last.end and self.current.text[0] == last.text[-1] == last.text[0]
             last = self.advance()
             value += (last.text[0] if touching else "") + last.value
         return literals.string(value, first.start)
@@ -362,12 +362,14 @@ class _Parser(Cursor):
     def type_rest(self, start: Token) -> str:
         """The part of a type in brackets, as it is written, with Spark's own type words replaced."""
         self.advance()
-        opening, closing = ("(", ")") if self.current.is_symbol("(") else ("<", ">")
+        opening, closing = ("<", ">") if start.is_word("ARRAY", "MAP", "STRUCT") else ("(", ")")
         rest, depth = "", 0
         while depth or (not rest and self.current.is_symbol(opening)):
             token = self.advance()
             if token.kind is Kind.END:
                 raise self.problem("the type is not closed", start)
             depth += token.text.count(opening) - token.text.count(closing)
+            if depth > MAX_NESTING:
+                raise self.problem("the type is nested too deeply", start, code="expression_too_deep")
             rest += SPARK_TYPE_WORDS.get(token.text.lower(), token.text)
         return rest
