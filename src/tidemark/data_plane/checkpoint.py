@@ -1,12 +1,16 @@
 """The folder of one query: Spark's checkpoint, and beside its files one record per epoch of our own.
 
-A crash of the machine can leave the newest entry of Spark's logs cut short, which Spark cannot start from. `repair`
-drops such an entry, so that its epoch is run again, or restores it from the copy taken when the epoch began.
+A crash can leave Spark's newest log entries cut short, or state of a first epoch that was never logged; Spark cannot
+start from either. `prepare` drops such things, so that their epoch is run again, or restores an entry from the copy
+taken when its epoch began.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
+import uuid
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +18,15 @@ from tidemark.data_plane.durable import write_durably
 from tidemark.errors import StateFault
 
 _KEPT = 100
+_NONE_YET = b"-"
 
 
 class Checkpoint:
-    def __init__(self, folder: Path) -> None:
+    """`sources` are the names under which the query's sources stand in Spark's offset log."""
+
+    def __init__(self, folder: Path, sources: Collection[str]) -> None:
         self.folder = folder
+        self._sources = set(sources)
         self._records = folder / "tidemark"
 
     def prepare(self) -> None:
@@ -66,13 +74,22 @@ class Checkpoint:
 
     def _repair(self) -> None:
         for epoch in reversed(self._epochs("commits")):
-            if _readable(self.folder / "commits" / str(epoch)):
+            if _is_whole_commit(self.folder / "commits" / str(epoch)):
                 break
             _drop(self.folder / "commits" / str(epoch))
-        for epoch in reversed(self._epochs("offsets")):
-            if not _readable(self.folder / "offsets" / str(epoch)):
+        for epoch in self._epochs("offsets"):
+            if not self._has_whole_offsets(epoch):
                 self._restore_offsets(epoch)
         self._drop_beyond_replay()
+        self._drop_unused_listings()
+        self._forget_unlogged_start()
+        self._repair_identity()
+
+    def _has_whole_offsets(self, epoch: int) -> bool:
+        entry, copy = self.folder / "offsets" / str(epoch), self._records / f"offsets-{epoch}"
+        if copy.exists():
+            return entry.read_bytes() == copy.read_bytes()
+        return _logged_offsets(entry).keys() == self._sources
 
     def _restore_offsets(self, epoch: int) -> None:
         entry, copy = self.folder / "offsets" / str(epoch), self._records / f"offsets-{epoch}"
@@ -90,21 +107,57 @@ class Checkpoint:
             if epoch > replayed:
                 _drop(self.folder / "offsets" / str(epoch))
 
+    def _drop_unused_listings(self) -> None:
+        """A file source lists its files before the epoch is logged; what no epoch refers to is listed again."""
+        last = self.last_logged()
+        used = {} if last is None else _logged_offsets(self.folder / "offsets" / str(last))
+        for source in self._sources:
+            newest = used.get(source, {}).get("logOffset", -1)
+            for listing in (self.folder / "sources" / source).glob("[0-9]*"):
+                if int(listing.stem) > newest and not _is_whole_listing(listing):
+                    _drop(listing)
 
-def _readable(entry: Path) -> bool:
-    """Whether a log entry is whole: a version line, then one JSON value (or `-`) a line."""
+    def _forget_unlogged_start(self) -> None:
+        """Spark writes state before it logs its first epoch, and then refuses to start without that entry."""
+        if self._epochs("offsets") or self._epochs("commits") or self._epochs("tidemark"):
+            return
+        for leftover in ("offsets", "commits", "state", "sources"):
+            if (self.folder / leftover).exists():
+                shutil.rmtree(self.folder / leftover)
+
+    def _repair_identity(self) -> None:
+        """The query's id only tells its runs apart in Spark's own messages, so a lost one may be replaced."""
+        identity = self.folder / "metadata"
+        if identity.exists() and not _is_json(identity.read_bytes()):
+            _drop(identity)
+            write_durably(identity, json.dumps({"id": str(uuid.uuid4())}))
+
+
+def _is_whole_commit(entry: Path) -> bool:
+    """A version line, then one JSON object."""
+    version, _, body = entry.read_bytes().partition(b"\n")
+    return version.startswith(b"v") and _is_json(body)
+
+
+def _logged_offsets(entry: Path) -> dict[str, Any]:
+    """An entry of the offset log by source: a version line, a line of metadata, then `name:offset` for each."""
+    version, *lines = entry.read_bytes().split(b"\n")
+    if not version.startswith(b"v") or not lines or not _is_json(lines[0]):
+        return {}
+    offsets = [line.partition(b":") for line in lines[1:]]
+    whole = {name.decode(): offset for name, _, offset in offsets if offset == _NONE_YET or _is_json(offset)}
+    return {name: {} if offset == _NONE_YET else json.loads(offset) for name, offset in whole.items()}
+
+
+def _is_whole_listing(entry: Path) -> bool:
+    """A version line, then one JSON object a line."""
+    version, *lines = entry.read_bytes().split(b"\n")
+    return version.startswith(b"v") and bool(lines) and all(_is_json(line) for line in lines)
+
+
+def _is_json(text: bytes) -> bool:
     try:
-        version, *lines = entry.read_text(encoding="utf-8").splitlines()
-    except (UnicodeDecodeError, ValueError):
-        return False
-    return version.startswith("v") and bool(lines) and all(_is_json(line) for line in lines)
-
-
-def _is_json(line: str) -> bool:
-    if line == "-":
-        return True
-    try:
-        json.loads(line)
+        json.loads(text)
     except ValueError:
         return False
     return True

@@ -185,7 +185,7 @@ class JobDriver:
 
     def _build(self, query: QueryPlan) -> QueryFrames:
         plan = self._spec.plan
-        checkpoint = Checkpoint(self._state / query.id)
+        checkpoint = Checkpoint(self._state / query.id, query.sources)
         checkpoint.prepare()
         sources = {node: self._source(node) for node in query.sources}
         sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint)) for sink in query.sinks]
