@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 from tidemark.cli.failures import FAILED, FINE, complain
 from tidemark.errors import TidemarkError
-from tidemark.testing.harness import TestResult, run_tests
+from tidemark.testing.case_messages import CaseResult
+from tidemark.testing.job_tests import run_tests
 
 
 def run_job_tests(paths: Sequence[Path], *, as_json: bool) -> int:
@@ -20,7 +22,7 @@ def run_job_tests(paths: Sequence[Path], *, as_json: bool) -> int:
     worst = FINE
     for path in paths:
         try:
-            for result in run_tests(path, lambda result, path=path: _show(path, result, out)):
+            for result in run_tests(path, partial(_show, path, out)):
                 results.append(_fields(path, result))
                 worst = max(worst, FINE if result.passed else FAILED)
         except TidemarkError as error:
@@ -32,14 +34,14 @@ def run_job_tests(paths: Sequence[Path], *, as_json: bool) -> int:
     return worst
 
 
-def _show(path: Path, result: TestResult, out: TextIO) -> None:
+def _show(path: Path, out: TextIO, result: CaseResult) -> None:
     verdict = "passed" if result.passed else "FAILED"
     print(f"{path}: {result.name}: {verdict} ({result.seconds:.1f} s)", file=out, flush=True)
     if not result.passed:
         print("".join(f"  {line}\n" for line in result.diff.splitlines()), end="", file=out, flush=True)
 
 
-def _fields(path: Path, result: TestResult) -> dict[str, Any]:
+def _fields(path: Path, result: CaseResult) -> dict[str, Any]:
     return {
         "file": str(path),
         "name": result.name,

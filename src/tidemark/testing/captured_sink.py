@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from tidemark.compiler.plan.plan import SinkPlan
 from tidemark.connectors.connector import EpochRows, SinkContext
-from tidemark.schema import parse_type
 
 CONNECTOR = "captured"
 _UPSERTING = ("sqlite", "postgres")
@@ -42,8 +41,8 @@ class CapturedSink:
         path = self._path(epoch)
         if not path.exists():
             return None
-        with pa.ipc.open_file(path) as file:
-            return sum(file.get_batch(index).num_rows for index in range(file.num_record_batches))
+        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
+            return sum(int(reader.get_batch(index).num_rows) for index in range(reader.num_record_batches))
 
     def write(self, epoch: int, rows: EpochRows) -> int:
         hidden = self._folder / f".{epoch}.arrow"

@@ -1,10 +1,4 @@
-"""A job under test, driven step by step: the real engine with scripted sources, captured sinks and no clock.
-
-    with Harness(job) as test:
-        test.epoch({"orders": [{"store": "s1", "ts": "2026-01-01T00:00:10Z"}]})
-        test.drain()
-        assert test.rows("out") == [...]
-"""
+"""A job under test, driven step by step: the real engine with scripted sources, captured sinks and no clock."""
 
 from __future__ import annotations
 
@@ -48,6 +42,11 @@ _PARALLELISM = 2
 
 class Harness:
     """Every method returns when the engine has nothing left to do; a job that fails raises its TidemarkError.
+
+        with Harness(job) as test:
+            test.epoch({"orders": [{"store": "s1", "ts": "2026-01-01T00:00:10Z"}]})
+            test.drain()
+            assert test.rows("out") == [...]
 
     An event is a mapping of its columns. Beside them it may carry the record around it: `_partition` (0 unless
     given), `_key`, `_event_time` (for a source that names no column for it), or `_raw`, the whole record as text or

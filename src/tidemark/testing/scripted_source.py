@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
+from tidemark.compiler.definition.case import RECORD_FIELDS
 from tidemark.compiler.definition.model import instant
 from tidemark.compiler.plan.plan import SourcePlan
 from tidemark.connectors.connector import EpochScan, Records, SourceContext
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 CONNECTOR = "scripted"
 Event = Mapping[str, Any]
-# What an event may carry beside its columns: the record around it.
-RAW, PARTITION, TIME, KEY = "_raw", "_partition", "_event_time", "_key"
-RECORD_FIELDS = (RAW, PARTITION, TIME, KEY)
 # Names that no payload column can have.
 _VALUE, _AT, _OF, _OFFSET, _BY = (f"__tm_script_{name}" for name in ("value", "time", "partition", "offset", "key"))
 _ARROW = pa.schema(
@@ -118,21 +116,21 @@ class Feed:
         partition = self._partition(event)
         offset = self._offsets[partition]
         self._offsets[partition] += 1
-        return {_VALUE: _value(event), _AT: _time(event), _OF: partition, _OFFSET: offset, _BY: event.get(KEY)}
+        return {_VALUE: _value(event), _AT: _time(event), _OF: partition, _OFFSET: offset, _BY: event.get("_key")}
 
     def _partition(self, event: Event) -> int:
-        partition, count = event.get(PARTITION, 0), int(self.plan.options["partitions"])
+        partition, count = event.get("_partition", 0), int(self.plan.options["partitions"])
         if not isinstance(partition, int) or not 0 <= partition < count:
             raise UsageError(
                 f"source {self.plan.id} has no partition {partition!r}",
-                hint=f"`{PARTITION}` is 0 to {count - 1} here",
+                hint=f"`_partition` is 0 to {count - 1} here",
                 step=self.plan.id,
             )
         return partition
 
 
 def _value(event: Event) -> bytes:
-    raw = event.get(RAW)
+    raw = event.get("_raw")
     if raw is not None:
         return raw if isinstance(raw, bytes) else str(raw).encode()
     payload = {name: value for name, value in event.items() if name not in RECORD_FIELDS}
@@ -140,7 +138,7 @@ def _value(event: Event) -> bytes:
 
 
 def _time(event: Event) -> datetime | None:
-    time = event.get(TIME)
+    time = event.get("_event_time")
     return instant(time) if isinstance(time, str) else time
 
 
