@@ -1,0 +1,159 @@
+"""What Tidemark costs over plain PySpark: the same tumbling window over the same files, in one process, in turns.
+
+Prints events per second of both for every round and the ratio of the medians. `--late 0.01` also makes that share
+of the events of every epoch late, and reports what finding them costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.compiler.compile import compile_job
+from tidemark.data_plane.job_driver import JobDriver
+from tidemark.data_plane.session import create_session
+from tidemark.protocol.messages import Ended, RunSpec
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+FILES = 20
+FILES_PER_EPOCH = 5
+JOB = """
+tidemark: 1
+name: overhead
+sources:
+  events:
+    files: {{path: {path}, format: jsonl, max_files_per_epoch: {files}}}
+    schema: {{id: string, store: string, user: string, amount: double, ts: timestamp}}
+    event_time: ts
+    watermark: {{delay: 5s}}
+operators:
+  per_minute:
+    type: window
+    input: events
+    key: [store]
+    window: {{tumbling: 1m}}
+    aggregate: {{orders: count(), revenue: sum(amount)}}
+sinks:
+  out: {{input: per_minute, files: {{path: {out}, format: jsonl}}}}
+"""
+LATE_SINK = "  late: {{input: per_minute.late, files: {{path: {out}-late, format: jsonl}}}}\n"
+
+
+def make_events(folder: Path, events: int, keys: int, late: float) -> int:
+    """Writes FILES files of events that move on in time; returns how many were made late on purpose."""
+    chance = random.Random(7)
+    folder.mkdir(parents=True)
+    made_late = 0
+    for file in range(FILES):
+        lines = []
+        for number in range(events // FILES):
+            n = file * (events // FILES) + number
+            when = START + timedelta(milliseconds=n)
+            if file >= 2 * FILES_PER_EPOCH and chance.random() < late:
+                when, made_late = START + timedelta(milliseconds=number % 1000), made_late + 1
+            lines.append(
+                json.dumps(
+                    {
+                        "id": f"e{n}",
+                        "store": f"s{chance.randrange(keys)}",
+                        "user": f"u{n % 977}",
+                        "amount": n % 100 + 0.5,
+                        "ts": when.isoformat().replace("+00:00", "Z"),
+                    }
+                )
+            )
+        (folder / f"part-{file:03d}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return made_late
+
+
+def by_hand(spark: SparkSession, events: Path, work: Path) -> float:
+    """The query as one would write it with Structured Streaming alone."""
+    started = time.monotonic()
+    stream = (
+        spark.readStream.name("events")
+        .schema("id string, store string, user string, amount double, ts timestamp")
+        .option("maxFilesPerTrigger", FILES_PER_EPOCH)
+        .json(str(events))
+        .withWatermark("ts", "5 seconds")
+        .groupBy(F.window("ts", "1 minute"), "store")
+        .agg(F.count(F.lit(1)).alias("orders"), F.sum("amount").alias("revenue"))
+        .select("store", "window.start", "window.end", "orders", "revenue")
+    )
+    writer = stream.writeStream.format("json").outputMode("append").option("checkpointLocation", str(work / "state"))
+    writer.option("path", str(work / "out")).trigger(availableNow=True).start().awaitTermination()
+    return time.monotonic() - started
+
+
+def with_tidemark(spark: SparkSession, events: Path, work: Path, late: bool) -> tuple[float, Ended]:
+    text = JOB.format(path=events, files=FILES_PER_EPOCH, out=work / "out")
+    text += LATE_SINK.format(out=work / "out") if late else ""
+    spec = RunSpec(
+        plan=compile_job(text).plan,
+        lineage="bench",
+        attempt=1,
+        first_started_at=START,
+        state=str(work / "state"),
+        base=str(work),
+        until_drained=True,
+    )
+    (work / "state").mkdir(parents=True)
+    started = time.monotonic()
+    ended = JobDriver(spec, spark, lambda message: None).run()
+    return time.monotonic() - started, ended
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--keys", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--late", type=float, default=0.01, help="share of late events in the last part of the bench")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        spark = create_session("overhead", driver_memory="4g", parallelism=2)
+        make_events(folder / "in", options.events, options.keys, 0)
+        late = make_events(folder / "in-late", options.events, options.keys, options.late)
+        seconds: dict[str, list[float]] = {"plain PySpark": [], "tidemark": [], "tidemark, late rows": []}
+        for round_ in range(options.rounds + 1):
+            work = folder / f"round-{round_}"
+            plain = by_hand(spark, folder / "in", work / "plain")
+            ours, _ = with_tidemark(spark, folder / "in", work / "ours", late=False)
+            with_late, ended = with_tidemark(spark, folder / "in-late", work / "late", late=True)
+            counts = ended.total.operators["per_minute"]
+            assert counts.late == late == ended.total.sinks["late"].rows, (counts, late)
+            assert counts.rows_in == counts.passed + counts.late == options.events
+            shutil.rmtree(work)
+            if round_ == 0:
+                continue  # warms up the JVM for both
+            for name_, value in zip(seconds, (plain, ours, with_late), strict=True):
+                seconds[name_].append(value)
+        report(seconds, options.events, late)
+        spark.stop()
+    return 0
+
+
+def report(seconds: dict[str, list[float]], events: int, late: int) -> None:
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    for name, values in seconds.items():
+        spread = (max(values) - min(values)) / medians[name]
+        rounds = ", ".join(f"{events / value:,.0f}" for value in values)
+        print(f"{name:22} {events / medians[name]:>10,.0f} events/s  (rounds: {rounds}; spread {spread:.0%})")
+    print(f"ratio tidemark / plain PySpark: {medians['plain PySpark'] / medians['tidemark']:.2f}")
+    print(
+        f"ratio with {late / events:.2%} late rows / without: {medians['tidemark'] / medians['tidemark, late rows']:.2f}"
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
