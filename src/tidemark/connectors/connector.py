@@ -73,6 +73,10 @@ class Source(Protocol):
         """Exactly the records of one epoch again, as a static frame."""
         ...
 
+    def unread(self, end: str | None, latest: str | None) -> int | None:
+        """How many events wait, from the offsets Spark reports after an epoch; None where offsets do not tell."""
+        ...
+
 
 class EpochRows(Protocol):
     """The rows of one epoch for one sink: exactly the sink's columns, nothing collected yet."""

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import (
     QueryStartedEvent,
     QueryTerminatedEvent,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 
 from tidemark.compiler.plan.plan import AggregatePlan, QueryPlan, WindowPlan
@@ -202,7 +203,7 @@ class JobDriver:
         )
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
         progress = Progress(checkpoint, watermark)
-        self.queries.append(QueryDriver(runner, progress, checkpoint, self._failpoints, self._clock))
+        self.queries.append(QueryDriver(runner, progress, checkpoint, sources, self._failpoints, self._clock))
         parallelism = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
         return QueryFrames(plan, query, sources, self._spark, parallelism)
 
@@ -243,9 +244,9 @@ class JobDriver:
 
     # --- signals from Spark -----------------------------------------------------------------------------------
 
-    def on_committed(self, query_id: str, epoch: int) -> None:
-        driver = self._driver(query_id)
-        report = driver.on_committed(epoch) if driver else None
+    def on_committed(self, done: StreamingQueryProgress) -> None:
+        driver = self._driver(str(done.id))
+        report = driver.on_committed(done) if driver else None
         if report is not None:
             self._send(report.model_copy(update={"total": self.total()}))
 
@@ -271,7 +272,7 @@ class _Listener(StreamingQueryListener):
     def onQueryStarted(self, event: QueryStartedEvent) -> None: ...
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self._job.on_committed(str(event.progress.id), event.progress.batchId)
+        self._job.on_committed(event.progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         self._job.on_idle(str(event.id))

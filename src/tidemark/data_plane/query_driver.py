@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidemark.connectors.connector import Source
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import Accountant, EpochCounts
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
@@ -36,6 +38,7 @@ class QueryDriver:
         runner: EpochRunner,
         progress: Progress,
         checkpoint: Checkpoint,
+        sources: Mapping[str, Source],
         failpoints: Failpoints,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -45,6 +48,7 @@ class QueryDriver:
         self._runner = runner
         self._accountant = Accountant(runner.plan, runner.query)
         self._checkpoint = checkpoint
+        self._sources = sources
         self._failpoints = failpoints
         self._clock = clock
         self._turn = threading.Lock()
@@ -116,10 +120,18 @@ class QueryDriver:
             total=self.progress.total,
         )
 
-    def on_committed(self, epoch: int) -> EpochCommitted | None:
+    def on_committed(self, done: StreamingQueryProgress) -> EpochCommitted | None:
         """Spark has committed an epoch; returns the report to send."""
-        self._failpoints.reach("after_epoch_commit", epoch)
-        return self._reports.pop(epoch, None)
+        self._failpoints.reach("after_epoch_commit", done.batchId)
+        report = self._reports.pop(done.batchId, None)
+        return report and report.model_copy(update={"lag_events": self._unread(done)})
+
+    def _unread(self, done: StreamingQueryProgress) -> int | None:
+        """Events that wait in the source. Of several sources Spark does not say which offsets are whose."""
+        if len(done.sources) != 1:
+            return None
+        (source,) = self._sources.values()
+        return source.unread(done.sources[0].endOffset, done.sources[0].latestOffset)
 
     # --- between epochs ---------------------------------------------------------------------------------------
 

@@ -73,6 +73,9 @@ class ScriptedSource:
     def reread(self, spark: SparkSession, scan: EpochScan) -> Records:
         return self._records(spark.read.schema(_DDL).parquet(*scan.files()))
 
+    def unread(self, end: str | None, latest: str | None) -> int | None:
+        return None
+
     def _records(self, frame: DataFrame) -> Records:
         return Records(
             frame,

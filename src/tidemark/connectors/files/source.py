@@ -42,6 +42,9 @@ class FilesSource:
             reader = reader.schema(self._parquet_schema())
         return self._records(reader.load(scan.files()))
 
+    def unread(self, end: str | None, latest: str | None) -> int | None:
+        return None
+
     def _records(self, frame: DataFrame) -> Records:
         file = F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "/")
         if self._format == "parquet":

@@ -5,6 +5,7 @@ Event n is a pure function of (seed, n), so a replay and another parallelism giv
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,9 @@ class GeneratorSource:
 
     def reread(self, spark: SparkSession, scan: EpochScan) -> Records:
         return self._records(scan.frame())
+
+    def unread(self, end: str | None, latest: str | None) -> int | None:
+        return json.loads(latest)["n"] - json.loads(end)["n"] if end and latest else None
 
     def _pacing(self, spark: SparkSession) -> dict[str, Any]:
         return {

@@ -25,6 +25,7 @@ HORIZON = "__tm_horizon"
 _BUCKETS_PER_PARTITION = 8
 _PACKED = "__tm_packed"
 _COLUMNS = (_PACKED, "__tm_id", "__tm_micros", HORIZON, "__tm_high", "__tm_low", "__tm_bucket")
+_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 _KEPT = np.dtype([("high", "<i8"), ("low", "<i8"), ("time", "<i8")])
 
 
@@ -55,15 +56,11 @@ def unpack(plan: DedupPlan, marked: DataFrame) -> DataFrame:
     fields = [(column.name, parse_type(column.type).ddl) for column in plan.output]
     fields += [(name, "bigint" if type_.name == "timestamp" else type_.ddl) for name, type_ in SYSTEM_COLUMNS]
     schema = ", ".join(f"{quoted(name)} {ddl}" for name, ddl in fields)
-    options = {"timestampFormat": _MICROS}
-    opened = marked.select(F.from_json(_PACKED, schema, options).alias("event"), duplicate_column(plan))
+    opened = marked.select(F.from_json(_PACKED, schema, _JSON).alias("event"), duplicate_column(plan))
     flat = opened.select("event.*", duplicate_column(plan))
     columns = [F.col(quoted(column.name)) for column in plan.output]
     columns += [_restored(name) for name in SYSTEM_NAMES]
     return flat.select(*columns, duplicate_column(plan))
-
-
-_MICROS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
 def _packed_columns(plan: DedupPlan, frame: DataFrame, parallelism: int) -> list[Any]:
@@ -72,7 +69,7 @@ def _packed_columns(plan: DedupPlan, frame: DataFrame, parallelism: int) -> list
     by = [part for name in plan.by for part in (F.col(quoted(name)), F.isnull(F.col(quoted(name))))]
     buckets = parallelism * _BUCKETS_PER_PARTITION
     return [
-        F.to_json(F.struct(*body), {"timestampFormat": _MICROS}).alias(_PACKED),
+        F.to_json(F.struct(*body), _JSON).alias(_PACKED),
         F.col("_event_id").alias("__tm_id"),
         F.unix_micros("_event_time").alias("__tm_micros"),
         event_time(F.timestamp_micros(HORIZON), HORIZON),
