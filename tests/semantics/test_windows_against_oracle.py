@@ -140,9 +140,7 @@ def _mark(job: Harness) -> int:
 
 
 def _compare_results(expected: dict[tuple[str, Window], list[Event]], rows: list[dict[str, Any]]) -> None:
-    actual = {
-        (row["key"], (milliseconds(row["window_start"]), milliseconds(row["window_end"]))): row for row in rows
-    }
+    actual = {(row["key"], (milliseconds(row["window_start"]), milliseconds(row["window_end"]))): row for row in rows}
     assert len(actual) == len(rows), "a window came out twice"
     assert actual.keys() == expected.keys()
     for window, events in expected.items():
@@ -178,9 +176,7 @@ def _compare_aggregates(row: dict[str, Any], events: list[Event]) -> None:
 
 def _compare_late(oracle: WindowOracle | SessionOracle, rows: list[dict[str, Any]]) -> None:
     assert oracle.late, "the test has no late events"
-    actual = [
-        (row["id"], (milliseconds(row["window_start"]), milliseconds(row["window_end"]))) for row in rows
-    ]
+    actual = [(row["id"], (milliseconds(row["window_start"]), milliseconds(row["window_end"]))) for row in rows]
     assert Counter(actual) == Counter(oracle.late)
     for row in rows:
         assert row["watermark"] >= row["window_end"]

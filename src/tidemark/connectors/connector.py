@@ -1,8 +1,8 @@
 """What a connector must provide, and what the engine promises it.
 
-A source gives raw records; decoding, error rows and event time are the engine's. The engine calls a sink from one thread, in this order: `open` once per start, then for every epoch `held` and,
-unless the sink already holds it, `write`; at the end `close`. After a crash an epoch is offered again with the
-same rows. `write` must make rows and ledger entry durable together or not at all.
+A source gives raw records; decoding, error rows and event time are the engine's. A sink is called from one thread:
+`open` once per start, then for every epoch `held` and, unless it already holds that epoch, `write`; at the end
+`close`. After a crash an epoch is offered again with the same rows.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from tidemark.data_plane.durable import write_durably
+from tidemark.durable import write_atomically
 from tidemark.errors import StateFault
 
 _KEPT = 100
@@ -58,11 +58,11 @@ class Checkpoint:
     def keep_offsets(self, epoch: int) -> None:
         """Copies Spark's log entry of an epoch before anything of that epoch becomes visible."""
         logged = (self.folder / "offsets" / str(epoch)).read_text(encoding="utf-8")
-        write_durably(self._records / f"offsets-{epoch}", logged)
+        write_atomically(self._records / f"offsets-{epoch}", logged)
 
     def write_record(self, epoch: int, record: dict[str, Any]) -> None:
         """Replaces the record of an epoch; a replay writes the same one again."""
-        write_durably(self._records / str(epoch), json.dumps(record))
+        write_atomically(self._records / str(epoch), json.dumps(record))
         (self._records / str(epoch - _KEPT)).unlink(missing_ok=True)
         (self._records / f"offsets-{epoch - _KEPT}").unlink(missing_ok=True)
 
@@ -95,7 +95,7 @@ class Checkpoint:
         entry, copy = self.folder / "offsets" / str(epoch), self._records / f"offsets-{epoch}"
         _drop(entry)
         if copy.exists():
-            write_durably(entry, copy.read_text(encoding="utf-8"))
+            write_atomically(entry, copy.read_text(encoding="utf-8"))
         else:
             _drop(self.folder / "commits" / str(epoch))
 
@@ -130,7 +130,7 @@ class Checkpoint:
         identity = self.folder / "metadata"
         if identity.exists() and not _is_json(identity.read_bytes()):
             _drop(identity)
-            write_durably(identity, json.dumps({"id": str(uuid.uuid4())}))
+            write_atomically(identity, json.dumps({"id": str(uuid.uuid4())}))
 
 
 def _is_whole_commit(entry: Path) -> bool:

@@ -25,7 +25,6 @@ from tidemark.compiler.plan.plan import AggregatePlan, QueryPlan, WindowPlan
 from tidemark.connectors.connector import Sink, SinkContext, Source, SourceContext
 from tidemark.connectors.runtime import SINKS, SOURCES
 from tidemark.data_plane.checkpoint import Checkpoint
-from tidemark.data_plane.durable import write_durably
 from tidemark.data_plane.epoch.accounting import added
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
 from tidemark.data_plane.epoch.runner import EpochRunner
@@ -37,6 +36,7 @@ from tidemark.data_plane.query.frames import QueryFrames
 from tidemark.data_plane.query_driver import QueryDriver, StopRequested
 from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
+from tidemark.durable import write_atomically
 from tidemark.errors import EngineFault
 from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, Message, RunSpec, Started
 
@@ -136,7 +136,7 @@ class JobDriver:
             self._finish_reading(driver)
         if self._stop_asked.is_set():
             return "STOPPED"
-        write_durably(self._state / _FINISHED, "")
+        write_atomically(self._state / _FINISHED, "")
         return "FINISHED"
 
     def _finish_reading(self, driver: QueryDriver) -> None:

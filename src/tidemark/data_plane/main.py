@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +14,7 @@ from tidemark.data_plane.job_driver import JobDriver
 from tidemark.data_plane.report.classify import classify, to_failure
 from tidemark.data_plane.report.reporter import Reporter
 from tidemark.data_plane.session import create_session
+from tidemark.durable import lock_exclusively
 from tidemark.errors import StateFault
 from tidemark.protocol.messages import Failed, RunSpec
 
@@ -68,15 +67,6 @@ def _only_writer(state: Path) -> IO[str]:
     """Locks the state folder for the life of the process; a driver that is just dying is waited for."""
     state.mkdir(parents=True, exist_ok=True)
     lock = (state / "lock").open("w", encoding="utf-8")
-    deadline = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise StateFault(
-                    f"another driver is writing to {state}", hint="stop it before starting this job again"
-                ) from None
-            time.sleep(0.1)
-        else:
-            return lock
+    if not lock_exclusively(lock, _LOCK_SECONDS):
+        raise StateFault(f"another driver is writing to {state}", hint="stop it before starting this job again")
+    return lock

@@ -18,8 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidemark import durable
 from tidemark.compiler.plan.plan import Column
-from tidemark.connectors.files import durable, manifest
+from tidemark.connectors.files import commit_lock, manifest
 from tidemark.connectors.files import sink as files_sink
 from tidemark.connectors.files.sink import FilesSink
 from tidemark.errors import DiskFull, Fenced, SinkMismatch, SinkUnavailable, StateFault
@@ -290,7 +291,7 @@ def test_a_lock_that_is_never_given_back_makes_the_sink_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(tmp_path)
-    monkeypatch.setattr(durable, "LOCK_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(commit_lock, "LOCK_TIMEOUT_SECONDS", 0.05)
     with (tmp_path / LEDGER / "lock").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(SinkUnavailable):

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.connectors.connector import SinkContext
-from tidemark.connectors.files.durable import locked, make_folder, sync, write_atomically
+from tidemark.connectors.files.commit_lock import locked
+from tidemark.durable import make_folder, sync, write_atomically
 from tidemark.errors import Fenced, StateFault
 
 _KEPT_EPOCHS = 3

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from tidemark.connectors.connector import EpochRows, SinkContext
-from tidemark.connectors.files.durable import sync_tree
 from tidemark.connectors.files.formats import FORMATS
 from tidemark.connectors.files.manifest import FilesLedger, Manifest
 from tidemark.connectors.local_disk import disk_full, named_disk_faults
 from tidemark.connectors.paths import local_path
+from tidemark.durable import sync_tree
 from tidemark.errors import SinkMismatch
 from tidemark.schema import parse_type
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -138,7 +139,7 @@ class _NumbersReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         first, total = start["n"], end["n"] - start["n"]
         edges = [first + total * slot // self._slots for slot in range(self._slots + 1)]
-        return [_Range(low, high) for low, high in zip(edges, edges[1:], strict=False) if high > low]
+        return [_Range(low, high) for low, high in pairwise(edges) if high > low]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Range)

@@ -1,17 +1,13 @@
-"""File operations that survive a power cut, and the lock that makes a commit section exclusive."""
+"""Files that survive a crash: written whole or not at all, on the disk before anything relies on them, and locks."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
-from tidemark.errors import SinkUnavailable
-
-LOCK_TIMEOUT_SECONDS = 10.0
 _LOCK_POLL_SECONDS = 0.02
 
 
@@ -51,18 +47,14 @@ def write_atomically(path: Path, text: str) -> None:
     sync(path.parent)
 
 
-@contextmanager
-def locked(path: Path, step: str) -> Iterator[None]:
-    """Holds an exclusive lock that ends with the process; SinkUnavailable when another keeps it too long."""
-    with path.open("a") as file:
-        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
-        while not _try_lock(file.fileno()):
-            if time.monotonic() > deadline:
-                raise SinkUnavailable(
-                    f"{path} is locked by another driver of this job", hint="Stop the other driver.", step=step
-                )
-            time.sleep(_LOCK_POLL_SECONDS)
-        yield
+def lock_exclusively(file: IO[str], seconds: float) -> bool:
+    """Locks an open file until it is closed or the process ends; False when another holds it that long."""
+    deadline = time.monotonic() + seconds
+    while not _try_lock(file.fileno()):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOCK_POLL_SECONDS)
+    return True
 
 
 def _try_lock(descriptor: int) -> bool:
