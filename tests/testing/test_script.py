@@ -24,14 +24,8 @@ def test_events_alone_are_one_round() -> None:
 
 
 def test_every_control_item_ends_a_round() -> None:
-    items: list[dict[str, Any]] = [
-        A,
-        {"epoch": True},
-        B,
-        {"advance_watermark": "2026-01-01T00:00:00Z"},
-        {"advance_time": "2m"},
-        C,
-    ]
+    moved = {"advance_watermark": "2026-01-01T00:00:00Z"}
+    items: list[dict[str, Any]] = [A, {"epoch": True}, B, moved, {"advance_time": "2m"}, C]
     assert rounds(orders=items) == [
         Round({"orders": [A]}),
         Round({"orders": [B]}, watermarks={"orders": "2026-01-01T00:00:00Z"}),
