@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tidemark.compiler.graph.aggregates import AGGREGATES_BY_NAME, LATER_AGGREGATES
 from tidemark.compiler.graph.expression.function_rules import Function, Parameter
 from tidemark.compiler.graph.expression.names import near_name
-from tidemark.compiler.graph.expression.operator_rules import joined
+from tidemark.compiler.graph.expression.operator_rules import cast, joined
 from tidemark.compiler.graph.expression.result import Checked, ExpressionProblem, Refusal
 from tidemark.compiler.graph.expression.tree import Call, Lambda, Name, Node
 from tidemark.compiler.graph.functions import (
@@ -18,7 +18,7 @@ from tidemark.compiler.graph.functions import (
     UNREPEATABLE_NAMES,
     WINDOW_NAMES,
 )
-from tidemark.schema import NULL, Type
+from tidemark.schema import DATE, NULL, TIMESTAMP, Type
 
 CheckNode = Callable[[Node], Checked]
 CheckLambda = Callable[[Lambda, Sequence[Type]], Checked]
@@ -106,6 +106,8 @@ def _argument(
         found = check(node)
     if not parameter.accepts(found.type):
         raise _misfit(call, node, parameter, str(found.type))
+    if parameter.as_moment and found.type == DATE:
+        return cast(found, TIMESTAMP, attempt=True)
     if parameter.constant is not None and (found.literal is None or not parameter.constant(found.literal)):
         raise _misfit(call, node, parameter, found.sql if found.literal is not None else "a computed value")
     return found

@@ -14,13 +14,14 @@ from tidemark.compiler.graph.expression.names import Names
 from tidemark.compiler.graph.expression.operator_rules import joined
 from tidemark.compiler.graph.expression.result import Checked, ExpressionProblem, Refusal
 from tidemark.compiler.graph.functions import FUNCTIONS_BY_NAME, UNREPEATABLE_NAMES
-from tidemark.schema import BOOLEAN, INT, STRING, Type, decimal, struct_of
+from tidemark.schema import BOOLEAN, DATE, INT, STRING, TIMESTAMP, Type, decimal, struct_of
 
 MAX_DEPTH = 150
 EXTRACTED = {
     **dict.fromkeys(("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFWEEK", "DOW", "DOY", "HOUR", "MINUTE"), INT),
     "SECOND": decimal(8, 6),
 }
+CLOCK_FIELDS = ("HOUR", "MINUTE", "SECOND")
 
 
 class Checker:
@@ -110,6 +111,8 @@ class Checker:
             raise Refusal(f"{node.field.lower()} cannot be extracted", f"parts are {', '.join(EXTRACTED).lower()}")
         if not DAY.accepts(operand.type):
             raise Refusal(f"extract reads {DAY.label}, not {operand.type}")
+        if operand.type == DATE and node.field in CLOCK_FIELDS:
+            operand = operators.cast(operand, TIMESTAMP, attempt=True)
         return joined(f"EXTRACT({node.field} FROM {operand.sql})", EXTRACTED[node.field], operand)
 
     def cast(self, node: tree.Cast) -> Checked:

@@ -37,7 +37,8 @@ ResultRule = Callable[[Arguments], Type]
 @dataclass(frozen=True)
 class Parameter:
     """One place of a call. `constant` asks for a literal; `binds` for a lambda, and gives its parameters' types;
-    `words` for one of these bare words, each with the SQL that stands for it."""
+    `words` for one of these bare words, each with the SQL that stands for it; `as_moment` turns a date into a
+    timestamp, which Spark would do too, but not without failing for dates far outside of its range."""
 
     label: str
     accepts: Callable[[Type], bool]
@@ -46,6 +47,7 @@ class Parameter:
     constant: Callable[[object], bool] | None = None
     binds: Callable[[Arguments], tuple[Type, ...]] | None = None
     least_names: int = 1
+    as_moment: bool = False
     words: tuple[tuple[str, str], ...] = ()
 
 
@@ -86,6 +88,8 @@ INTEGER = Parameter("an int", _is(INT))
 CONDITION = Parameter("a condition", _is(BOOLEAN))
 DAY = Parameter("a date or timestamp", _is(DATE, TIMESTAMP))
 MOMENT = Parameter("a timestamp", _is(TIMESTAMP))
+DAY_AS_MOMENT = Parameter("a date or timestamp", _is(DATE, TIMESTAMP), as_moment=True)
+DATE_ONLY = Parameter("a date", _is(DATE))
 READABLE_TIME = Parameter("text, a date or a timestamp", _is(STRING, DATE, TIMESTAMP))
 ANY = Parameter("a value", lambda type_: type_.name != "interval")
 ATOM = Parameter("a simple value", lambda type_: atomic(type_) or type_ == NULL)
@@ -95,9 +99,7 @@ MAP = Parameter("a map", _named("map"))
 STRUCTURED = Parameter("an array, map or struct", lambda type_: type_.name in ("array", "map", "struct"))
 TEXTS = Parameter("an array of text", lambda type_: type_ == array_of(STRING))
 TEXT_OR_TEXTS = Parameter("text or an array of text", lambda type_: type_ in (STRING, NULL, array_of(STRING)))
-CONCATENATED = Parameter(
-    "text, an array or another value", lambda type_: atomic(type_) or type_.name in ("array", "null")
-)
+CONCATENATED = Parameter("text, an array or another value", lambda type_: atomic(type_) or type_.name == "array")
 
 
 def optional(parameter: Parameter) -> Parameter:
@@ -200,7 +202,8 @@ def fits_items(result: Type | ResultRule) -> ResultRule:
 
     def rule(arguments: Arguments) -> Type:
         item, value = arguments[0].type.items[0], arguments[1].type
-        if value == NULL or not orderable(item) or common_type_of((item, value)) is None:
+        widened = common_type_of((item, value)) == item and "decimal" not in (item.name, value.name)
+        if value == NULL or not orderable(item) or not (value == item or widened):
             raise Refusal(f"the array holds {item}, not {value}", f"cast the value to {item}")
         return result if isinstance(result, Type) else result(arguments)
 

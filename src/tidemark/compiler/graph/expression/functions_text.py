@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tidemark.compiler.graph.expression.function_rules import (
     ANY,
     BINARY_VALUE,
@@ -25,12 +27,13 @@ from tidemark.compiler.graph.expression.function_rules import (
     one_of,
     optional,
 )
-from tidemark.compiler.graph.expression.result import Refusal
+from tidemark.compiler.graph.expression.result import Checked, Refusal
 from tidemark.schema import BINARY, BOOLEAN, INT, LONG, STRING, Type, TypeSyntaxError, array_of, parse_type
 
 JSON_TYPE = constant(TEXT, "a type in quotes, such as 'struct<id:int,name:string>'")
-CHARSET = one_of("utf-8", "us-ascii", "iso-8859-1", "utf-16", "utf-16be", "utf-16le")
+UTF_8 = one_of("utf-8")
 HASH_BITS = constant(INTEGER, "0, 224, 256, 384 or 512", lambda value: value in (0, 224, 256, 384, 512))
+REPLACEMENT = constant(TEXT, "text in quotes")
 URL_PART = constant(
     TEXT,
     "one of 'HOST', 'PATH', 'QUERY', 'REF', 'PROTOCOL', 'FILE', 'AUTHORITY', 'USERINFO'",
@@ -50,6 +53,34 @@ def json_type(arguments: Arguments) -> Type:
     if found.name not in ("struct", "array", "map") or found != found.decoded:
         raise Refusal("JSON is read as a struct, array or map", "use get_json_object for a single value")
     return found
+
+
+def extracted(arguments: Arguments) -> Type:
+    groups = _groups(arguments[1])
+    wanted = arguments[2].literal if len(arguments) > 2 else 1
+    if isinstance(wanted, int) and wanted > groups:
+        raise Refusal(
+            f"group {wanted} is wanted, but the pattern has {groups or 'none'}",
+            "put it in parentheses, as in '([0-9]+)', or ask for group 0, the whole match",
+        )
+    return STRING
+
+
+def replaced(arguments: Arguments) -> Type:
+    groups = _groups(arguments[1])
+    for match in re.finditer(r"\\.|\\|\$([0-9]?)", str(arguments[2].literal), re.DOTALL):
+        if match.group() == "\\" or (match.group().startswith("$") and not 0 <= int(match.group(1) or -1) <= groups):
+            raise Refusal(
+                f"{match.group()} in the replacement stands for nothing",
+                "$1 is the first group; r'\\$' and r'\\\\' are the characters themselves",
+            )
+    return STRING
+
+
+def _groups(pattern: Checked) -> int:
+    """How many groups a Java pattern captures: round brackets outside of classes, not escaped, not `(?:`."""
+    plain = re.sub(r"\\Q.*?(\\E|$)|\\.|\[\^?\]?[^\]]*\]", "", str(pattern.literal), flags=re.DOTALL)
+    return len(re.findall(r"\((?!\?)|\(\?<(?![=!])", plain))
 
 
 TEXT_FUNCTIONS: tuple[Function, ...] = (
@@ -72,8 +103,15 @@ TEXT_FUNCTIONS: tuple[Function, ...] = (
     Function("contains", (TEXT, TEXT), BOOLEAN, "whether the second text is in the first", "contains(name, 'a')"),
     Function("conv", (TEXT, BASE, BASE), STRING, "a number written in another base", "conv(name, 16, 10)"),
     Function("crc32", (BYTES,), LONG, "CRC-32 checksum", "crc32(payload)"),
-    Function("decode", (BINARY_VALUE, CHARSET), STRING, "binary read as text", "decode(payload, 'iso-8859-1')"),
-    Function("encode", (TEXT, CHARSET), BINARY, "text as binary", "encode('abc', 'utf-8')"),
+    Function(
+        "decode",
+        (BINARY_VALUE, UTF_8),
+        STRING,
+        "binary read as UTF-8 text, with � for what is none",
+        "decode(payload, 'utf-8')",
+        sql="make_valid_utf8(CAST({0} AS STRING))",
+    ),
+    Function("encode", (TEXT, UTF_8), BINARY, "text as UTF-8 bytes", "encode(name, 'utf-8')"),
     Function("endswith", (TEXT, TEXT), BOOLEAN, "whether the text ends so", "endswith(name, 'z')"),
     Function("find_in_set", (TEXT, TEXT), INT, "place of a word in a list with commas", "find_in_set(name, 'a,b')"),
     Function(
@@ -109,13 +147,17 @@ TEXT_FUNCTIONS: tuple[Function, ...] = (
     Function(
         "regexp_extract",
         (TEXT, PATTERN, optional(GROUP)),
-        STRING,
+        extracted,
         "a group of the first match",
         "regexp_extract(name, '(a+)b', 1)",
     ),
     Function("regexp_like", (TEXT, PATTERN), BOOLEAN, "whether a part matches", "regexp_like(name, '^a')"),
     Function(
-        "regexp_replace", (TEXT, PATTERN, TEXT), STRING, "matches replaced", "regexp_replace(name, '[0-9]+', '#')"
+        "regexp_replace",
+        (TEXT, PATTERN, REPLACEMENT),
+        replaced,
+        "matches replaced",
+        "regexp_replace(name, '[0-9]+', '#')",
     ),
     Function("repeat", (TEXT, COUNT), STRING, "repeated", "repeat(name, 3)"),
     Function("replace", (TEXT, TEXT, optional(TEXT)), STRING, "a part replaced everywhere", "replace(name, 'a', 'b')"),

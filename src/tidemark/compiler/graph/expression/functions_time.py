@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tidemark.compiler.graph.expression.function_rules import (
+    DATE_ONLY,
     DAY,
+    DAY_AS_MOMENT,
     INTEGER,
     MOMENT,
     MONTHS,
@@ -17,7 +19,7 @@ from tidemark.compiler.graph.expression.function_rules import (
     time_text,
     word,
 )
-from tidemark.compiler.graph.expression.literals import MICROSECONDS
+from tidemark.compiler.graph.expression.literals import MICROSECONDS, moved_days
 from tidemark.schema import DATE, DOUBLE, INT, LONG, STRING, TIMESTAMP
 
 UNIT = word(
@@ -32,11 +34,28 @@ WEEKDAY = one_of("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 TIME_FUNCTIONS: tuple[Function, ...] = (
     Function("add_months", (DAY, MONTHS), DATE, "a date some months later", "add_months(day, 1)"),
     Function("date", (READABLE_TIME,), time_text(DATE), "as a date", "date(at)"),
-    Function("date_add", (DAY, INTEGER), DATE, "a date some days later", "date_add(day, n)"),
-    Function("date_format", (DAY, WRITE_FORMAT), STRING, "written in a format", "date_format(at, 'yyyy-MM-dd HH:mm')"),
-    Function("date_from_unix_date", (INTEGER,), DATE, "days since 1970 as a date", "date_from_unix_date(n)"),
-    Function("date_sub", (DAY, INTEGER), DATE, "a date some days earlier", "date_sub(day, n)"),
-    Function("date_trunc", (TRUNCATED, DAY), TIMESTAMP, "the start of the unit", "date_trunc('hour', at)"),
+    Function(
+        "date_add", (DAY, INTEGER), DATE, "a date some days later", "date_add(day, n)", sql=moved_days("date_add")
+    ),
+    Function(
+        "date_format",
+        (DAY_AS_MOMENT, WRITE_FORMAT),
+        STRING,
+        "written in a format",
+        "date_format(at, 'yyyy-MM-dd HH:mm')",
+    ),
+    Function(
+        "date_from_unix_date",
+        (INTEGER,),
+        DATE,
+        "days since 1970 as a date; null for ten million and more",
+        "date_from_unix_date(n)",
+        sql="date_from_unix_date(CAST(CAST({0} AS DECIMAL(7,0)) AS INT))",
+    ),
+    Function(
+        "date_sub", (DAY, INTEGER), DATE, "a date some days earlier", "date_sub(day, n)", sql=moved_days("date_sub")
+    ),
+    Function("date_trunc", (TRUNCATED, DAY_AS_MOMENT), TIMESTAMP, "the start of the unit", "date_trunc('hour', at)"),
     Function("datediff", (DAY, DAY), INT, "days from the second to the first", "datediff(at, day)"),
     Function("day", (DAY,), INT, "day of the month", "day(at)"),
     Function("dayname", (DAY,), STRING, "name of the day, such as Mon", "dayname(at)"),
@@ -44,16 +63,29 @@ TIME_FUNCTIONS: tuple[Function, ...] = (
     Function("dayofweek", (DAY,), INT, "1 for Sunday to 7 for Saturday", "dayofweek(at)"),
     Function("dayofyear", (DAY,), INT, "day of the year", "dayofyear(day)"),
     Function("from_unixtime", (WHOLE, optional(WRITE_FORMAT)), STRING, "epoch seconds as text", "from_unixtime(big)"),
-    Function("hour", (DAY,), INT, "hour of the day", "hour(at)"),
+    Function("hour", (DAY_AS_MOMENT,), INT, "hour of the day", "hour(at)"),
     Function("last_day", (DAY,), DATE, "last day of the month", "last_day(day)"),
-    Function("make_date", (INTEGER, INTEGER, INTEGER), DATE, "from year, month and day", "make_date(2026, n, 1)"),
-    Function("minute", (DAY,), INT, "minute of the hour", "minute(at)"),
+    Function(
+        "make_date",
+        (INTEGER, INTEGER, INTEGER),
+        DATE,
+        "from year, month and day; null if there is no such day up to the year 9999",
+        "make_date(2026, n, 1)",
+        sql="make_date(CAST(CAST({0} AS DECIMAL(4,0)) AS INT), {1}, {2})",
+    ),
+    Function("minute", (DAY_AS_MOMENT,), INT, "minute of the hour", "minute(at)"),
     Function("month", (DAY,), INT, "month of the year", "month(at)"),
     Function("monthname", (DAY,), STRING, "name of the month, such as Jan", "monthname(at)"),
-    Function("months_between", (DAY, DAY), DOUBLE, "months from the second to the first", "months_between(at, day)"),
+    Function(
+        "months_between",
+        (DAY_AS_MOMENT, DAY_AS_MOMENT),
+        DOUBLE,
+        "months from the second to the first",
+        "months_between(at, day)",
+    ),
     Function("next_day", (DAY, WEEKDAY), DATE, "the next such weekday", "next_day(day, 'mon')"),
     Function("quarter", (DAY,), INT, "quarter of the year", "quarter(at)"),
-    Function("second", (DAY,), INT, "second of the minute", "second(at)"),
+    Function("second", (DAY_AS_MOMENT,), INT, "second of the minute", "second(at)"),
     Function("timestamp_micros", (WHOLE,), TIMESTAMP, "epoch microseconds as a timestamp", "timestamp_micros(big)"),
     Function(
         "timestamp_millis",
@@ -102,11 +134,11 @@ TIME_FUNCTIONS: tuple[Function, ...] = (
         "to_timestamp(name)",
     ),
     Function("trunc", (DAY, TRUNCATED_DAY), DATE, "first day of the unit", "trunc(day, 'month')"),
-    Function("unix_date", (DAY,), INT, "days since 1970", "unix_date(day)"),
+    Function("unix_date", (DATE_ONLY,), INT, "days since 1970", "unix_date(day)"),
     Function("unix_micros", (MOMENT,), LONG, "epoch microseconds", "unix_micros(at)"),
     Function("unix_millis", (MOMENT,), LONG, "epoch milliseconds", "unix_millis(at)"),
     Function("unix_seconds", (MOMENT,), LONG, "epoch seconds", "unix_seconds(at)"),
-    Function("unix_timestamp", (DAY,), LONG, "epoch seconds", "unix_timestamp(day)"),
+    Function("unix_timestamp", (DAY_AS_MOMENT,), LONG, "epoch seconds", "unix_timestamp(day)"),
     Function("weekday", (DAY,), INT, "0 for Monday to 6 for Sunday", "weekday(at)"),
     Function("weekofyear", (DAY,), INT, "ISO week of the year", "weekofyear(at)"),
     Function("year", (DAY,), INT, "year", "year(at)"),

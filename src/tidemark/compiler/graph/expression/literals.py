@@ -163,5 +163,10 @@ def column_sql(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def moved_days(function: str) -> str:
+    """`date_add` or `date_sub`: a million days and more give null, since such a date breaks whatever reads it."""
+    return function + "({0}, CAST(CAST({1} AS DECIMAL(6,0)) AS INT))"
+
+
 def string(value: str, offset: int) -> Literal:
     return Literal(offset, value, STRING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark.compiler.graph.expression.function_rules import CONCATENATED, concatenated, refuse_time_word
-from tidemark.compiler.graph.expression.literals import quoted, time_sql
+from tidemark.compiler.graph.expression.literals import moved_days, quoted, time_sql
 from tidemark.compiler.graph.expression.result import Checked, Refusal
 from tidemark.compiler.graph.expression.type_rules import INTERVAL, arithmetic, castable, common_type, orderable, whole
 from tidemark.schema import BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, Type, array_of
@@ -18,7 +18,7 @@ def joined(sql: str, type_: Type, *operands: Checked) -> Checked:
 
 
 def condition(operand: Checked, where: str) -> Checked:
-    if operand.type not in (BOOLEAN, NULL):
+    if operand.type != BOOLEAN:
         raise Refusal(f"{where} needs a condition, not {operand.type}", "compare it with something, as in x > 0")
     return operand
 
@@ -107,7 +107,7 @@ def _time_arithmetic(operator: str, left: Checked, right: Checked) -> Checked:
         return joined(f"{function}({left.sql}, {right.sql})", TIMESTAMP, left, right)
     if left.type == DATE and right.type == INT:
         function = "date_add" if operator == "+" else "date_sub"
-        return joined(f"{function}({left.sql}, {right.sql})", DATE, left, right)
+        return joined(moved_days(function).format(left.sql, right.sql), DATE, left, right)
     if left.type == DATE and right.type == INTERVAL:
         return _moved_date(1 if operator == "+" else -1, left, right)
     if left.type == DATE and right.type == DATE:
@@ -141,6 +141,7 @@ def cast(operand: Checked, target: Type, *, attempt: bool) -> Checked:
         raise Refusal(f"{operand.type} cannot be cast to {target}", "cast it to string")
     if target in (DATE, TIMESTAMP):
         refuse_time_word(operand)
+    attempt = attempt or (operand.type == DATE and target == TIMESTAMP)
     return joined(f"{'TRY_CAST' if attempt else 'CAST'}({operand.sql} AS {target.ddl})", target, operand)
 
 

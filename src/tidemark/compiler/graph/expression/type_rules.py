@@ -1,6 +1,7 @@
 """Which types go together, and what comes out: Spark's rules with ANSI mode off and precision loss allowed.
 
-Stricter than Spark in one way: text is never turned into a number, or a number into text, unless a cast says so.
+Stricter than Spark in one way: text and numbers, dates and timestamps are never turned into each other unless a
+cast says so.
 """
 
 from __future__ import annotations
@@ -40,8 +41,6 @@ def common_type(left: Type, right: Type) -> Type | None:
         return right
     if left.numeric and right.numeric:
         return _common_number(left, right)
-    if {left, right} == {DATE, TIMESTAMP}:
-        return TIMESTAMP
     if left.name == right.name and left.name in ("array", "map", "struct"):
         return _common_compound(left, right)
     return None
