@@ -53,7 +53,7 @@ RECORD_ERRORS = {
 WINDOW_KINDS = (
     ("`{tumbling: 1m}`", "one window after the other; `offset` moves them all"),
     ("`{sliding: 10m, every: 1m}`", "overlapping windows, one starting `every` so often; `offset` moves them all"),
-    ("`{session: 30m}`", "per key: events that follow each other less than the gap apart"),
+    ("`{session: 30m}`", "per key: events that follow each other at most the gap apart; it ends a gap after the last"),
 )
 
 

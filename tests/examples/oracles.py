@@ -34,7 +34,7 @@ SESSIONS = """
         FROM read_json('{folder}/in/*.jsonl',
                        columns = {{click: 'VARCHAR', user: 'VARCHAR', page: 'VARCHAR', "at": 'TIMESTAMP'}})
     ), begun AS (
-        SELECT *, coalesce("at" - lag("at") OVER (PARTITION BY user ORDER BY "at") >= INTERVAL 30 MINUTE, true)
+        SELECT *, coalesce("at" - lag("at") OVER (PARTITION BY user ORDER BY "at") > INTERVAL 30 MINUTE, true)
                AS begins
         FROM clicks
     ), numbered AS (
