@@ -150,9 +150,8 @@ def report(seconds: dict[str, list[float]], events: int, late: int) -> None:
         rounds = ", ".join(f"{events / value:,.0f}" for value in values)
         print(f"{name:22} {events / medians[name]:>10,.0f} events/s  (rounds: {rounds}; spread {spread:.0%})")
     print(f"ratio tidemark / plain PySpark: {medians['plain PySpark'] / medians['tidemark']:.2f}")
-    print(
-        f"ratio with {late / events:.2%} late rows / without: {medians['tidemark'] / medians['tidemark, late rows']:.2f}"
-    )
+    cost = medians["tidemark"] / medians["tidemark, late rows"]
+    print(f"ratio with {late / events:.2%} late rows / without: {cost:.2f}")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def _json(frame: DataFrame, plan: SourcePlan) -> Decoded:
     undecoded = F.col(_RECORD).isNull()
     problems = [
         Problem("invalid_utf8", ~F.is_valid_utf8(VALUE), F.lit("the record is not valid UTF-8")),
-        Problem("wrong_type", undecoded & _is_json_object(), _misfit_field(wrapped, fields)),
+        Problem("wrong_type", undecoded & _is_json_object(wrapped), _misfit_field(wrapped, fields)),
         Problem("bad_json", undecoded, F.lit("the record is not one JSON object")),
         *_unread(fields, lambda name: F.col(_RECORD).getField(name), F.col),
     ]
@@ -79,8 +79,9 @@ def _from_json_value(value: Column, type_: Type) -> Column:
     return iso_timestamp(value) if type_.name == "timestamp" else value
 
 
-def _is_json_object() -> Column:
-    return F.from_json(F.concat(F.lit("["), F.col(VALUE), F.lit("]")), "array<map<string,string>>").isNotNull()
+def _is_json_object(wrapped: Column) -> Column:
+    objects = F.from_json(wrapped, "array<map<string,string>>")
+    return (F.size(objects) == 1) & objects[0].isNotNull()
 
 
 def _misfit_field(wrapped: Column, fields: list[tuple[str, Type]]) -> Column:

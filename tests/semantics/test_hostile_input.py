@@ -1,0 +1,145 @@
+"""Input that nobody should send: the job goes on, the bytes are kept, the counts agree."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from examples.session_run import Run, file_rows, run_drained
+from pyspark.sql import SparkSession
+
+from tidemark.errors import SourceUnreadable, TooManyErrors
+
+pytestmark = pytest.mark.semantics
+
+GOOD = {"id": "good", "n": 1, "price": 2.5, "ts": "2026-01-01T00:00:00Z"}
+JOB = """
+tidemark: 1
+name: hostile
+sources:
+  events:
+    files: {{path: in, format: {format}}}
+    schema:
+      {{id: string, n: int, price: "decimal(6,2)", ts: timestamp, at: timestamp(ms), ok: boolean, tags: array<int>}}
+    event_time: ts
+    key: id
+    {extra}
+operators:
+  same: {{type: map, input: events, set: {{doubled: "n * 2"}}}}
+sinks:
+  out: {{input: same, files: {{path: out, format: jsonl}}}}
+  bad: {{input: events.errors, files: {{path: bad, format: jsonl}}}}
+"""
+
+
+def run(folder: Path, spark: SparkSession, lines: list[bytes], format_: str = "jsonl", extra: str = "") -> Run:
+    (folder / "in").mkdir()
+    (folder / "in" / "a").write_bytes(b"\n".join(lines) + b"\n")
+    return run_drained(JOB.format(format=format_, extra=extra), folder, spark)
+
+
+def encoded(**fields: object) -> bytes:
+    return json.dumps({**GOOD, **fields}).encode()
+
+
+BAD_JSON: dict[bytes, str] = {
+    b"garbage": "bad_json",
+    b"{": "bad_json",
+    b"null": "bad_json",
+    b"[]": "bad_json",
+    b"42": "bad_json",
+    b'"text"': "bad_json",
+    encoded() + b" trailing": "bad_json",
+    encoded() + encoded(): "bad_json",
+    encoded() + b"," + encoded(): "bad_json",
+    b"[" + encoded() + b"]": "bad_json",
+    b'{"id": "\xff\xfe", "ts": "2026-01-01T00:00:00Z"}': "invalid_utf8",
+    b"\x00\x01\x02": "bad_json",
+    encoded(n="one"): "wrong_type",
+    encoded(n=1.5): "wrong_type",
+    encoded(n=2**40): "wrong_type",
+    encoded(price="cheap"): "wrong_type",
+    encoded(ok="yes"): "wrong_type",
+    encoded(tags=["x"]): "wrong_type",
+    encoded(at="soon"): "wrong_type",
+    encoded(ts="yesterday"): "wrong_type",
+    encoded(ts="12:30"): "wrong_type",
+    encoded(ts=1767225600): "wrong_type",
+    encoded(ts=None): "missing_event_time",
+    b'{"id": "no time"}': "missing_event_time",
+    b"{}": "missing_event_time",
+    encoded(id=None): "missing_key",
+    encoded(ts="2100-01-01T00:00:00Z"): "future_event",
+    b"x" * 10_000_000: "bad_json",
+}
+
+
+def test_every_kind_of_bad_json_is_kept_with_its_reason(tmp_path: Path, spark: SparkSession) -> None:
+    fine = [encoded(), encoded(extra={"deep": [1]}), encoded(n=None, price=None), encoded(price=3), b"  " + encoded()]
+    long_but_fine = encoded(id="y" * 10_000_000)
+    ran = run(tmp_path, spark, [*BAD_JSON, *fine, b"", b"   ", long_but_fine])
+    counts = ran.total.sources["events"]
+    assert (counts.events_in, counts.accepted, counts.errors) == (len(BAD_JSON) + 6, 6, len(BAD_JSON))
+    assert len(file_rows(tmp_path / "out")) == 6
+    rows = file_rows(tmp_path / "bad")
+    assert {base64.b64decode(row["_raw"]): row["_error_code"] for row in rows} == BAD_JSON
+    assert all(row["_error"] and row["_source"] == "events" and row["_event_id"] for row in rows)
+
+
+def test_bad_csv_is_kept_and_short_lines_are_not_bad(tmp_path: Path, spark: SparkSession) -> None:
+    lines = [
+        b"id,n,price,ts,at,ok,tags",
+        b'a,1,2.50,2026-01-01T00:00:00Z,1767225600000,true,"[1,2]"',
+        b'"b ""quoted"", comma",,,2026-01-01T00:00:00Z',
+        b"c,1,1,2026-01-01T00:00:00Z,1,false,[],extra,fields",
+        b"",
+        b"d,one,1,2026-01-01T00:00:00Z",
+        b"e,1,1,today",
+        b"f\xff,1,1,2026-01-01T00:00:00Z",
+        b",1,1,2026-01-01T00:00:00Z",
+        b"g",
+    ]
+    ran = run(tmp_path, spark, lines, "csv")
+    rows = {row["id"]: row for row in file_rows(tmp_path / "out")}
+    assert rows.keys() == {"a", 'b "quoted", comma', "c"}
+    assert (rows["a"]["n"], rows["a"]["doubled"], rows["a"]["tags"], rows["a"]["ok"]) == (1, 2, [1, 2], True)
+    assert rows["a"]["at"] == "2026-01-01T00:00:00Z"
+    codes = {base64.b64decode(row["_raw"]): row["_error_code"] for row in file_rows(tmp_path / "bad")}
+    assert codes == {
+        lines[5]: "wrong_type",
+        lines[6]: "wrong_type",
+        lines[7]: "invalid_utf8",
+        lines[8]: "missing_key",
+        lines[9]: "missing_event_time",
+    }
+    assert ran.total.sources["events"].events_in == 8
+
+
+def test_empty_files_are_no_events(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "in").mkdir()
+    for name in range(5):
+        (tmp_path / "in" / str(name)).touch()
+    assert run_drained(JOB.format(format="jsonl", extra=""), tmp_path, spark).total.sources["events"].events_in == 0
+
+
+def test_on_error_fail_stops_before_anything_is_written(tmp_path: Path, spark: SparkSession) -> None:
+    with pytest.raises(TooManyErrors):
+        run(tmp_path, spark, [encoded(), b"garbage"], extra="on_error: fail")
+    assert file_rows(tmp_path / "out") == file_rows(tmp_path / "bad") == []
+
+
+@pytest.mark.parametrize(("bad", "stops"), [(1, False), (2, True)])
+def test_max_error_rate_is_a_share_of_the_epoch(bad: int, stops: bool, tmp_path: Path, spark: SparkSession) -> None:
+    lines = [encoded()] * (10 - bad) + [b"garbage"] * bad
+    if stops:
+        with pytest.raises(TooManyErrors):
+            run(tmp_path, spark, lines, extra="max_error_rate: 0.1")
+    else:
+        assert run(tmp_path, spark, lines, extra="max_error_rate: 0.1").total.sinks["bad"].rows == 1
+
+
+def test_a_broken_parquet_file_fails_the_job_by_name(tmp_path: Path, spark: SparkSession) -> None:
+    with pytest.raises(SourceUnreadable, match="in/a"):
+        run(tmp_path, spark, [b"PAR1 not really PAR1"], "parquet")
