@@ -264,6 +264,12 @@ def test_a_column_name_that_spark_would_replace_is_refused() -> None:
     assert problem.value.code == "expression_not_allowed"
 
 
+@pytest.mark.parametrize("text", ["'${env:HOME}'", "r'${a}'", "headers['${env:HOME}']", "headers.`${env:HOME}`"])
+def test_spark_never_sees_a_variable_it_would_replace(text: str) -> None:
+    """Spark puts environment variables in place of ${…} anywhere in SQL, also inside strings."""
+    assert "${" not in check(text, SCOPE).sql
+
+
 def test_a_condition_must_be_one() -> None:
     assert check_condition("n > 1", SCOPE).type == parse_type("boolean")
     with pytest.raises(ExpressionProblem, match="condition"):

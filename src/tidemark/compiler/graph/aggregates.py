@@ -112,7 +112,7 @@ AGGREGATES: tuple[Aggregate, ...] = (
         _long,
         "number of different values, by HyperLogLog",
         "approx_distinct(name)",
-        error_bound="relative standard error of at most 5 %",
+        error_bound="relative standard error of 2 %",
     ),
     Aggregate(
         "approx_percentile",
@@ -121,7 +121,7 @@ AGGREGATES: tuple[Aggregate, ...] = (
         "the value below which the share p of the values lies, by sketch",
         "approx_percentile(amount, 0.99)",
         (SHARE,),
-        error_bound="rank error of at most 2 %",
+        error_bound="rank error of at most 1 %",
     ),
     Aggregate(
         "approx_top_k",
@@ -130,7 +130,7 @@ AGGREGATES: tuple[Aggregate, ...] = (
         "the k most frequent values with their counts, by sketch",
         "approx_top_k(name, 10)",
         (ITEMS,),
-        error_bound="exact up to 7500 different values; beyond, a count is off by at most 1 in 3750 of all rows",
+        error_bound="exact up to 10000 different values; beyond, a count is off by at most 0.03 % of the rows",
     ),
 )
 AGGREGATES_BY_NAME = {aggregate.name: aggregate for aggregate in AGGREGATES}
