@@ -20,6 +20,8 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     # Division by zero or a failed cast is null: one poisoned row must not stop a job.
     ("spark.sql.ansi.enabled", "false"),
     ("spark.sql.runSQLOnFiles", "false"),
+    # Else Spark replaces ${env:NAME} in any SQL text, string literals included.
+    ("spark.sql.variable.substitute", "false"),
     # A record with one unreadable field is an error as a whole, never half a record.
     ("spark.sql.json.enablePartialResults", "false"),
     # Plans are walked by node (see spark_internals), so they must not change while they run.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.compiler.graph.expressions import Checked, ExpressionProblem, check, check_condition
+from tidemark.compiler.graph.expressions import Checked, ExpressionProblem, check
 from tidemark.schema import Type, parse_type
 
 SCOPE: dict[str, Type] = {
@@ -268,12 +268,6 @@ def test_a_column_name_that_spark_would_replace_is_refused() -> None:
 def test_spark_never_sees_a_variable_it_would_replace(text: str) -> None:
     """Spark puts environment variables in place of ${…} anywhere in SQL, also inside strings."""
     assert "${" not in check(text, SCOPE).sql
-
-
-def test_a_condition_must_be_one() -> None:
-    assert check_condition("n > 1", SCOPE).type == parse_type("boolean")
-    with pytest.raises(ExpressionProblem, match="condition"):
-        check_condition("n + 1", SCOPE)
 
 
 def test_unrepeatable_is_allowed_where_nothing_is_replayed() -> None:

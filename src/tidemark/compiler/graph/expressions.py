@@ -17,9 +17,9 @@ from tidemark.compiler.graph.expression.result import Checked, ExpressionProblem
 from tidemark.compiler.graph.expression.tree import Call, Literal, Node
 from tidemark.compiler.graph.expression.type_rules import contains
 from tidemark.compiler.graph.functions import FUNCTIONS_BY_NAME, OTHER_AGGREGATES
-from tidemark.schema import BOOLEAN, Type
+from tidemark.schema import Type
 
-__all__ = ["Checked", "CheckedAggregate", "ExpressionProblem", "Scope", "check", "check_aggregate", "check_condition"]
+__all__ = ["Checked", "CheckedAggregate", "ExpressionProblem", "Scope", "check", "check_aggregate"]
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,6 @@ class CheckedAggregate:
 def check(text: str, scope: Scope, *, replayable: bool = True) -> Checked:
     """One expression over the columns of a row. `replayable` refuses what a replay would compute differently."""
     return _typed(Checker(Names(scope), replayable=replayable), parse(text))
-
-
-def check_condition(text: str, scope: Scope) -> Checked:
-    """An expression that must be true or false."""
-    checked = check(text, scope)
-    if checked.type != BOOLEAN:
-        raise ExpressionProblem(
-            "bad_argument",
-            f"a condition is needed, this is {checked.type}",
-            0,
-            "compare it with something, as in x > 0",
-        )
-    return checked
 
 
 def check_aggregate(text: str, scope: Scope) -> CheckedAggregate:
