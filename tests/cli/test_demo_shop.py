@@ -53,8 +53,8 @@ def test_every_kind_of_trouble_is_there(tmp_path: Path) -> None:
                 continue
             behind = written - datetime.fromisoformat(str(fields["ordered_at"]))
             assert behind > timedelta(minutes=-MINUTES_PER_FILE)
-            late["late"] += timedelta(minutes=5) < behind < timedelta(minutes=20)
-            late["very late"] += behind > timedelta(minutes=30)
+            late["late"] += timedelta(minutes=11) < behind < timedelta(minutes=29)
+            late["very late"] += behind > timedelta(minutes=34)
     ids = Counter(fields["order_id"] for fields in map(order, lines_of(tmp_path / "in")) if fields)
     assert 10 < late["broken"] < 60
     assert late["late"] > 50

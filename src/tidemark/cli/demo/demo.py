@@ -21,7 +21,7 @@ from tidemark.cli.run import complain_of, renderer_for
 from tidemark.compiler.compile import compile_job
 from tidemark.settings import load_settings
 
-ORDERS = 300_000
+ORDERS = 200_000
 MINUTES = 60
 BEST_CATEGORIES = """
     SELECT category, sum(orders), round(sum(revenue), 2), round(max(p95), 2)

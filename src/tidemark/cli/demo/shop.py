@@ -15,7 +15,7 @@ from random import Random
 START = datetime(2026, 1, 5, 18, 0, tzinfo=UTC)
 CATEGORIES = ("books", "garden", "games", "kitchen", "music", "shoes", "sports", "toys")
 PRICES = dict(zip(CATEGORIES, (14, 35, 49, 60, 18, 85, 70, 25), strict=True))
-MINUTES_PER_FILE = 5
+MINUTES_PER_FILE = 10
 SERVERS = 4
 
 
@@ -67,10 +67,10 @@ def _order(random: Random, number: int, placed: datetime) -> str:
 def _delay(random: Random, placed: datetime) -> timedelta:
     """How long the order was on its way; never to before the shop opened."""
     chance = random.random()
-    if chance < 0.0002:
-        delay = timedelta(minutes=random.uniform(40, 50))
+    if chance < 0.0004:
+        delay = timedelta(minutes=random.uniform(45, 50))
     elif chance < 0.005:
-        delay = timedelta(minutes=random.uniform(8, 15))
+        delay = timedelta(minutes=random.uniform(22, 28))
     elif chance < 0.3:
         delay = timedelta(seconds=random.uniform(0, 15))
     else:
