@@ -88,7 +88,7 @@ def unrepeatable_functions() -> Iterator[str]:
 
 
 def example_columns() -> Iterator[str]:
-    yield ", ".join(f"`{name}` {type_}" for name, type_ in EXAMPLE_COLUMNS.items()) + "\n"
+    yield ", ".join(f"`{name}: {type_}`" for name, type_ in EXAMPLE_COLUMNS.items()) + "\n"
 
 
 def _signature(function: Function) -> str:
@@ -101,7 +101,7 @@ def _place(parameter: Parameter) -> str:
 
 
 def _result(function: Function) -> str:
-    return str(check(function.example, EXAMPLE_COLUMNS).type)
+    return f"`{check(function.example, EXAMPLE_COLUMNS).type}`"
 
 
 def aggregates() -> Iterator[str]:
