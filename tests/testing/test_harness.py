@@ -141,7 +141,6 @@ def test_a_job_that_fails_says_why_and_leaves_nothing_running(spark: SparkSessio
     assert not spark.streams.active
 
 
-@pytest.mark.xfail(strict=True, reason="Spark runs no epoch without data until one with data has run since the start")
 def test_windows_close_after_a_restart_without_new_events(spark: SparkSession) -> None:
     with Harness(PER_MINUTE, spark) as test:
         test.epoch({"visits": [visit("a", "00:00:10"), visit("b", "00:00:20", lane=1)]})

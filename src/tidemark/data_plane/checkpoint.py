@@ -43,6 +43,10 @@ class Checkpoint:
     def committed(self, epoch: int) -> bool:
         return (self.folder / "commits" / str(epoch)).exists()
 
+    def take_back_commit(self, epoch: int) -> None:
+        """Makes Spark run an epoch again at its next start."""
+        _drop(self.folder / "commits" / str(epoch))
+
     def record(self, epoch: int) -> dict[str, Any]:
         """The record of a committed epoch; its absence means that somebody else changed the folder."""
         path = self._records / str(epoch)
@@ -84,6 +88,7 @@ class Checkpoint:
         self._drop_unused_listings()
         self._forget_unlogged_start()
         self._repair_identity()
+        self._drop_cut_checksums()
 
     def _has_whole_offsets(self, epoch: int) -> bool:
         entry, copy = self.folder / "offsets" / str(epoch), self._records / f"offsets-{epoch}"
@@ -132,6 +137,13 @@ class Checkpoint:
             _drop(identity)
             write_atomically(identity, json.dumps({"id": str(uuid.uuid4())}))
 
+    def _drop_cut_checksums(self) -> None:
+        """Spark refuses an entry for its checksum, and reads one without."""
+        for folder in (".", "offsets", "commits", "sources/*"):
+            for checksum in self.folder.glob(f"{folder}/.*.crc"):
+                if not _fits(checksum):
+                    checksum.unlink()
+
 
 def _is_whole_commit(entry: Path) -> bool:
     """A version line, then one JSON object."""
@@ -153,6 +165,12 @@ def _is_whole_listing(entry: Path) -> bool:
     """A version line, then one JSON object a line."""
     version, *lines = entry.read_bytes().split(b"\n")
     return version.startswith(b"v") and bool(lines) and all(_is_json(line) for line in lines)
+
+
+def _fits(checksum: Path) -> bool:
+    """Whether a checksum file has the length that its entry asks for: a head, then four bytes for each 512."""
+    entry = checksum.with_name(checksum.name.removeprefix(".").removesuffix(".crc"))
+    return entry.exists() and checksum.stat().st_size == 8 + 4 * -(-entry.stat().st_size // 512)
 
 
 def _is_json(text: bytes) -> bool:

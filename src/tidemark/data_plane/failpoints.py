@@ -1,7 +1,7 @@
 """Places where a test can kill the driver, chosen by TIDEMARK_FAILPOINT; off unless it is set.
 
-It names one or several as `point@epoch#attempt`, with commas between them. Without an epoch the first one counts
-that gets there, without an attempt the job's first: a driver that is started again is not struck again.
+It names one or several as `query:point@epoch#attempt`, with commas between them. Without a query or an epoch the
+first one counts that gets there, without an attempt the job's first: a driver started again is not struck again.
 """
 
 from __future__ import annotations
@@ -23,35 +23,38 @@ POINTS = (
 )
 VARIABLE = "TIDEMARK_FAILPOINT"
 _LOG = logging.getLogger(__name__)
-_SHAPE = re.compile(r"(?P<point>[a-z_]+)(@(?P<epoch>\d+))?(#(?P<attempt>\d+))?")
+_SHAPE = re.compile(r"((?P<query>\w+):)?(?P<point>[a-z_]+)(@(?P<epoch>\d+))?(#(?P<attempt>\d+))?")
 
 
 @dataclass(frozen=True)
 class Strike:
+    query: str | None
     point: str
     epoch: int | None
     attempt: int
 
 
 class Failpoints:
-    """Kills the process with SIGKILL at the chosen points; the JVM follows when its standard input closes."""
+    """Those of one query: SIGKILL at the chosen points; the JVM follows when its standard input closes."""
 
-    def __init__(self, chosen: str, attempt: int) -> None:
+    def __init__(self, chosen: str, query: str, attempt: int) -> None:
         strikes = [_strike(part) for part in chosen.split(",") if part]
-        self._strikes = [strike for strike in strikes if strike.attempt == attempt]
+        self._query = query
+        self._strikes = [each for each in strikes if each.attempt == attempt and each.query in (None, query)]
 
     @classmethod
-    def from_environment(cls, attempt: int) -> Failpoints:
-        return cls(os.environ.get(VARIABLE, ""), attempt)
+    def from_environment(cls, query: str, attempt: int) -> Failpoints:
+        return cls(os.environ.get(VARIABLE, ""), query, attempt)
 
     def reach(self, point: str, epoch: int) -> None:
         if any(strike.point == point and strike.epoch in (None, epoch) for strike in self._strikes):
-            _LOG.warning("struck at %s@%d", point, epoch)
+            _LOG.warning("struck at %s:%s@%d", self._query, point, epoch)
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _strike(text: str) -> Strike:
     shape = _SHAPE.fullmatch(text)
     if shape is None or shape["point"] not in POINTS:
-        raise ValueError(f"{VARIABLE}: {text!r} is no `point@epoch#attempt`; the points are {', '.join(POINTS)}")
-    return Strike(shape["point"], int(shape["epoch"]) if shape["epoch"] else None, int(shape["attempt"] or 1))
+        raise ValueError(f"{VARIABLE}: {text!r} is no `query:point@epoch#attempt`; the points are {', '.join(POINTS)}")
+    epoch = int(shape["epoch"]) if shape["epoch"] else None
+    return Strike(shape["query"], shape["point"], epoch, int(shape["attempt"] or 1))

@@ -65,8 +65,8 @@ class JobDriver:
         self._sink_types = sink_types
         self._clock = clock
         self._state = Path(spec.state)
-        self._failpoints = Failpoints.from_environment(spec.attempt)
         self._changed = threading.Event()
+        self._idle: set[str] = set()
         self._stop_asked = threading.Event()
         self.queries: list[QueryDriver] = []
         self._sinks: list[Sink] = []
@@ -92,6 +92,7 @@ class JobDriver:
             return self.ended(state)
         finally:
             self._spark.streams.removeListener(listener)
+            self._abandon_queries()
             for sink in self._sinks:
                 sink.close()
 
@@ -165,6 +166,9 @@ class JobDriver:
         """One look around: raises when a query has failed or the JVM is gone."""
         self._changed.wait(_LOOK_AROUND)
         self._changed.clear()
+        while self._idle:
+            if driver := self._driver(self._idle.pop()):
+                driver.on_idle()
         if not jvm_is_alive(self._spark):
             raise EngineFault("the Java process behind Spark is gone", hint="it is started again from the last epoch")
         for driver in self.queries:
@@ -182,6 +186,13 @@ class JobDriver:
             if driver.failure is not None and not isinstance(driver.failure, StopRequested):
                 raise driver.failure
 
+    def _abandon_queries(self) -> None:
+        """After a failure: no query of the job goes on when one of them cannot."""
+        if jvm_is_alive(self._spark):
+            for driver in self.queries:
+                if driver.started and driver.query.isActive:
+                    driver.query.stop()
+
     # --- building ---------------------------------------------------------------------------------------------
 
     def _build(self, query: QueryPlan) -> QueryFrames:
@@ -189,7 +200,8 @@ class JobDriver:
         checkpoint = Checkpoint(self._state / query.id, query.sources)
         checkpoint.prepare()
         sources = {node: self._source(node) for node in query.sources}
-        sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint)) for sink in query.sinks]
+        failpoints = Failpoints.from_environment(query.id, self._spec.attempt)
+        sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint, failpoints)) for sink in query.sinks]
         open_sinks(sinks, checkpoint)
         self._sinks.extend(opened.sink for opened in sinks)
         runner = EpochRunner(
@@ -198,7 +210,7 @@ class JobDriver:
             side_ports=SidePorts(plan, query, sources, self._spark),
             sinks=sinks,
             writer=SinkWriter(plan.sink_retry_ms),
-            failpoints=self._failpoints,
+            failpoints=failpoints,
             finished=self.finished,
         )
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
@@ -218,7 +230,7 @@ class JobDriver:
         )
         return self._source_types[plan.connector](context)
 
-    def _sink(self, sink: str, checkpoint: Checkpoint) -> Sink:
+    def _sink(self, sink: str, checkpoint: Checkpoint, failpoints: Failpoints) -> Sink:
         plan = self._spec.plan.sinks[sink]
         context = SinkContext(
             job=self._spec.plan.job,
@@ -228,7 +240,7 @@ class JobDriver:
             columns=plan.columns,
             options=resolve(plan.options, os.environ, sink),
             base=Path(self._spec.base),
-            failpoint=lambda point: self._failpoints.reach(point, (checkpoint.last_logged() or 0)),
+            failpoint=lambda point: failpoints.reach(point, (checkpoint.last_logged() or 0)),
             show=lambda text: self._send(ConsoleLine(sink=sink, text=text)),
         )
         return self._sink_types[plan.connector](context)
@@ -251,8 +263,9 @@ class JobDriver:
             self._send(report.model_copy(update={"total": self.total()}))
 
     def on_idle(self, query_id: str) -> None:
-        if driver := self._driver(query_id):
-            driver.on_idle()
+        """Taken up by the thread that runs the job, which may have to start the query again."""
+        self._idle.add(query_id)
+        self._changed.set()
 
     def on_terminated(self) -> None:
         self._changed.set()

@@ -20,12 +20,14 @@ from tidemark.protocol.messages import Failed, RunSpec
 
 _LOG = logging.getLogger("tidemark.data_plane")
 _REPORT_FD = "TIDEMARK_REPORT_FD"
+_LOG_LEVEL = "TIDEMARK_LOG_LEVEL"
 _SUPERVISOR_GONE = 3
 _LOCK_SECONDS = 15.0
 
 
 def main() -> int:
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    level = os.environ.get(_LOG_LEVEL, "info").upper()
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     spec = RunSpec.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
     reporter = Reporter(os.fdopen(int(os.environ.get(_REPORT_FD, "1")), "w", encoding="utf-8"))

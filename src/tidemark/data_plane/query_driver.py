@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidemark.compiler.plan.plan import DedupPlan, WindowPlan
 from tidemark.connectors.connector import Source
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import Accountant, EpochCounts
@@ -47,6 +48,9 @@ class QueryDriver:
         self.failure: Exception | None = None
         self._runner = runner
         self._accountant = Accountant(runner.plan, runner.query)
+        self._stateful = any(
+            isinstance(runner.plan.operators[node], DedupPlan | WindowPlan) for node in runner.query.operators
+        )
         self._checkpoint = checkpoint
         self._sources = sources
         self._failpoints = failpoints
@@ -60,7 +64,11 @@ class QueryDriver:
     def start(self, frame: DataFrame, output_mode: str, interval_ms: int) -> None:
         writer = frame.writeStream.outputMode(output_mode).foreachBatch(self._on_epoch)
         writer = writer.option("checkpointLocation", str(self._checkpoint.folder)).queryName(self.id)
-        self._query = writer.trigger(processingTime=f"{interval_ms} milliseconds").start()
+        self._writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
+        self._start()
+
+    def _start(self) -> None:
+        self._query = self._writer.start()
         self._execution = Execution(self._query)
         self._attached.set()
 
@@ -93,6 +101,10 @@ class QueryDriver:
         self._failpoints.reach("after_log", epoch)
         self._checkpoint.keep_offsets(epoch)
         facts = self._execution.facts()
+        self.progress.watermark.at_least(facts.watermark_ms * 1000)
+        if epoch == self.progress.last_epoch:
+            self._repeat(frame)
+            return
         counts = self._runner.run(frame, epoch, self._execution, facts)
         self._advance_watermark(counts)
         wrote = [opened.plan.id for opened in self._runner.sinks if opened.sink.held(epoch) is not None]
@@ -105,7 +117,11 @@ class QueryDriver:
         for node in self._runner.query.sources:
             _, _, _, *newest = counts.observed.get(f"source:{node}", [0, 0, 0])
             watermark.saw(node, {index: value for index, value in enumerate(newest) if value is not None})
-        if (value := watermark.advance()) is not None and value > 0:
+        watermark.advance()
+        self._hand_over_watermark()
+
+    def _hand_over_watermark(self) -> None:
+        if (value := self.progress.watermark.value) is not None and value > 0:
             self._execution.set_watermark(value // 1000)
 
     def _report(self, epoch: int, facts: EpochFacts, counts: EpochCounts, seconds: float) -> EpochCommitted:
@@ -137,15 +153,12 @@ class QueryDriver:
 
     def on_idle(self) -> None:
         """Spark looked for new data and found none: the time since the last epoch or signal was quiet."""
-        if not self._turn.acquire(blocking=False):
+        if self._turn.locked():
             return
-        try:
-            now = self._clock()
-            self.progress.watermark.waited(int((now - self._quiet_since) * 1_000_000))
-            self._quiet_since = now
-            self._tick()
-        finally:
-            self._turn.release()
+        now = self._clock()
+        quiet = int((now - self._quiet_since) * 1_000_000)
+        self._quiet_since = now
+        self.move(lambda watermark: watermark.waited(quiet))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -155,6 +168,8 @@ class QueryDriver:
 
     def move(self, change: Callable[[QueryWatermark], None]) -> None:
         """Changes what the query knows of time, between epochs, and lets windows close accordingly."""
+        if self._cannot_close_windows() and self.progress.watermark.would_move(change):
+            self._run_last_epoch_again()
         with self._turn:
             change(self.progress.watermark)
             self._tick()
@@ -168,6 +183,24 @@ class QueryDriver:
         value = self.progress.watermark.advance()
         if value is not None and value != before and value > 0:
             self._execution.tick_watermark(value // 1000)
+
+    def _cannot_close_windows(self) -> bool:
+        """Until it has run an epoch, Spark plans none without data, so after a start a quiet query would hang."""
+        return self._stateful and self.progress.last_epoch is not None and not self._execution.has_run()
+
+    def _run_last_epoch_again(self) -> None:
+        """Takes back Spark's commit of the last epoch; the sinks hold that epoch and are not asked again."""
+        assert self.progress.last_epoch is not None
+        self._query.stop()
+        self._attached.clear()
+        self._checkpoint.take_back_commit(self.progress.last_epoch)
+        self._start()
+        self._query.processAllAvailable()
+
+    def _repeat(self, frame: DataFrame) -> None:
+        """An epoch that is done and recorded already, run for Spark's sake alone."""
+        frame.write.format("noop").mode("append").save()
+        self._hand_over_watermark()
 
     def stop(self, deadline: float) -> None:
         """Stops at an epoch boundary: the running epoch is finished and committed, no other is begun."""

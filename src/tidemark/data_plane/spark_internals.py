@@ -37,6 +37,10 @@ class Execution:
         wrapped = java_query.getClass().getSimpleName() == "StreamingQueryWrapper"
         self._execution: JavaObject = java_query.streamingQuery() if wrapped else java_query
 
+    def has_run(self) -> bool:
+        """Whether an epoch has been planned since the query started."""
+        return self._execution.lastExecution() is not None
+
     def facts(self) -> EpochFacts:
         """The watermarks in force and the logged time of the epoch that is running or ran last."""
         last = self._execution.lastExecution()
@@ -112,14 +116,22 @@ def scanned_files(leaf: JavaObject) -> list[str]:
 
 
 def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Streams a frame's rows to the driver, partition after partition as they finish: one action, bounded memory."""
+    """Streams a frame's rows to the driver, partition after partition as they finish: one action, bounded memory.
+
+    A reader that stops early gets no error from the JVM, whose complaint about it would hide why it stopped.
+    """
     port, secret, server = frame._jdf.collectAsArrowToPython()
+    left_early = False
     try:
         with _load_from_socket((port, secret), _ArrivalOrder()) as batches:
             yield from batches
+    except GeneratorExit:
+        left_early = True
+        raise
     finally:
-        with unwrap_spark_exception():
-            server.getResult()
+        if not left_early:
+            with unwrap_spark_exception():
+                server.getResult()
 
 
 class _ArrivalOrder(ArrowStreamSerializer):

@@ -52,12 +52,12 @@ class FilesSource:
             frame = frame.select("*", file.alias("__tm_file"), row.alias("__tm_row"))
             identity = F.concat_ws("/", "__tm_file", "__tm_row")
             return Records(frame, identity, offset=F.col("__tm_row"), **self._partitioning())
-        frame = frame.select("value", file.alias("__tm_file"))
+        frame = frame.select(F.col("value").alias("__tm_line"), file.alias("__tm_file"))
         if self._format != "text":
             # Blank lines separate records in these formats; they are not records.
-            frame = frame.where(F.length(F.trim("value")) > 0)
-        identity = F.concat_ws("/", "__tm_file", F.md5("value"))
-        return Records(frame, identity, value=F.col("value"), **self._partitioning())
+            frame = frame.where(F.length(F.trim("__tm_line")) > 0)
+        identity = F.concat_ws("/", "__tm_file", F.md5("__tm_line"))
+        return Records(frame, identity, value=F.col("__tm_line"), **self._partitioning())
 
     def _partitioning(self) -> dict[str, Any]:
         return {"partition_column": self._context.options.get("partition"), "partitions": self.partitions}

@@ -6,7 +6,8 @@ decides what the watermark is; it never moves back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,6 +102,17 @@ class QueryWatermark:
     def drain(self) -> None:
         """The input is at its end: the watermark goes to the end of time."""
         self.drained = True
+
+    def at_least(self, watermark: int) -> None:
+        """An epoch was logged with this watermark: a replay must not fall behind it."""
+        if watermark > (self.value or 0):
+            self.value = watermark
+
+    def would_move(self, change: Callable[[QueryWatermark], None]) -> bool:
+        """Whether a change would move the watermark; nothing is changed."""
+        trial = deepcopy(self)
+        change(trial)
+        return trial.advance() != self.value
 
     def advance(self) -> int | None:
         """Recomputes the watermark and returns it; it never moves back."""
