@@ -11,6 +11,7 @@ import pytest
 
 from tidemark.data_plane.failpoints import POINTS, VARIABLE, Failpoints
 
+QUERY = "visits"
 Killed = list[tuple[int, int]]
 
 
@@ -24,7 +25,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Killed:
 
 def reached(chosen: str, attempt: int, point: str, epoch: int, killed: Killed) -> bool:
     killed.clear()
-    Failpoints(chosen, attempt).reach(point, epoch)
+    Failpoints(chosen, QUERY, attempt).reach(point, epoch)
     assert set(killed) <= {(os.getpid(), signal.SIGKILL)}
     return bool(killed)
 
@@ -58,16 +59,23 @@ def test_each_attempt_of_a_list_has_its_own_point(killed: Killed) -> None:
     assert not any(reached(chosen, 4, point, 1, killed) for point in POINTS)
 
 
-@pytest.mark.parametrize("chosen", ["mid_snik", "mid_sink@", "mid_sink@x", "mid_sink#", "mid_sink#1@2", "@1", "a b"])
+def test_a_point_of_another_query_does_not_strike(killed: Killed) -> None:
+    assert reached("visits:mid_sink@0", 1, "mid_sink", 0, killed)
+    assert not reached("per_minute:mid_sink@0", 1, "mid_sink", 0, killed)
+
+
+@pytest.mark.parametrize(
+    "chosen", ["mid_snik", "mid_sink@", "mid_sink@x", "mid_sink#", "mid_sink#1@2", "@1", "a b", ":mid_sink"]
+)
 def test_what_cannot_be_read_is_refused_with_the_points(chosen: str) -> None:
     with pytest.raises(ValueError, match="after_log, mid_sink"):
-        Failpoints(chosen, 1)
+        Failpoints(chosen, QUERY, 1)
 
 
 def test_a_strike_ends_the_process_there_and_then() -> None:
     program = (
         "from tidemark.data_plane.failpoints import Failpoints\n"
-        "points = Failpoints.from_environment(attempt=2)\n"
+        "points = Failpoints.from_environment('visits', attempt=2)\n"
         "points.reach('mid_sink', 0); print('before', flush=True)\n"
         "points.reach('mid_sink', 1); print('after', flush=True)\n"
     )
@@ -75,4 +83,4 @@ def test_a_strike_ends_the_process_there_and_then() -> None:
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL
     assert done.stdout == "before\n"
-    assert "struck at mid_sink@1" in done.stderr
+    assert "struck at visits:mid_sink@1" in done.stderr
