@@ -38,7 +38,7 @@ def checkpoint(folder: Path, *, logged: int, committed: int, copied: int) -> Che
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-    path.with_name(f".{path.name}.crc").write_bytes(b"crc")
+    path.with_name(f".{path.name}.crc").write_bytes(bytes(8 + 4 * (1 + (len(text) - 1) // 512)))
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -149,6 +149,18 @@ def test_a_damaged_identity_is_replaced(tmp_path: Path, keep: float) -> None:
     made.prepare()
     assert len(json.loads((tmp_path / "metadata").read_text())["id"]) == 36
     assert not (tmp_path / ".metadata.crc").exists()
+
+
+@pytest.mark.parametrize("entry", ["offsets/2", "commits/2", "sources/orders/2", "metadata"])
+@pytest.mark.parametrize("length", [0, 6, 8])
+def test_a_cut_checksum_is_dropped_and_its_entry_kept(tmp_path: Path, entry: str, length: int) -> None:
+    made = checkpoint(tmp_path, logged=3, committed=3, copied=3)
+    path = tmp_path / entry
+    before, checksum = path.read_bytes(), path.with_name(f".{path.name}.crc")
+    checksum.write_bytes(bytes(length))
+    made.prepare()
+    assert path.read_bytes() == before
+    assert not checksum.exists()
 
 
 def test_a_lost_record_is_named(tmp_path: Path) -> None:
