@@ -215,7 +215,7 @@ class JobDriver:
         )
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
         progress = Progress(checkpoint, watermark)
-        self.queries.append(QueryDriver(runner, progress, checkpoint, sources, self._failpoints, self._clock))
+        self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, self._clock))
         parallelism = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
         return QueryFrames(plan, query, sources, self._spark, parallelism)
 
