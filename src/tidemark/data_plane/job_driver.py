@@ -34,6 +34,7 @@ from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.query.frames import QueryFrames
 from tidemark.data_plane.query_driver import QueryDriver, StopRequested
+from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
 from tidemark.durable import write_atomically
@@ -90,6 +91,8 @@ class JobDriver:
                 state = self._wait_for_stop()
             self._stop_queries()
             return self.ended(state)
+        except (PySparkException, Py4JError) as problem:
+            raise classify(problem) from problem
         finally:
             self._spark.streams.removeListener(listener)
             self._abandon_queries()

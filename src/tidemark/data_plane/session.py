@@ -40,7 +40,8 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     ("spark.sql.streaming.unsupportedOperationCheck", "false"),
     # How often an idle query says so, which is what moves idle time on.
     ("spark.sql.streaming.noDataProgressEventInterval", "250"),
-    ("spark.sql.streaming.metricsEnabled", "false"),
+    # Starting a Python worker can take longer than the default 15 s on a machine that has much to do.
+    ("spark.python.authenticate.socketTimeout", "120s"),
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "10000"),
 )
 

@@ -110,6 +110,11 @@ def jvm_is_alive(spark: SparkSession) -> bool:
     return process is None or process.poll() is None
 
 
+def read_nothing(leaf: JavaObject) -> bool:
+    """Whether a source had no new data in the epoch: Spark puts an empty local relation in its place."""
+    return bool(leaf.nodeName() == "LocalTableScan")
+
+
 def scanned_files(leaf: JavaObject) -> list[str]:
     """The files a file scan reads in this epoch."""
     return list(leaf.relation().location().inputFiles())

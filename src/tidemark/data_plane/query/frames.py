@@ -27,9 +27,10 @@ from tidemark.compiler.plan.plan import (
 )
 from tidemark.connectors.connector import Source
 from tidemark.data_plane.query.lowering import dedup, stateless, window
-from tidemark.data_plane.query.lowering.columns import observe, tally
+from tidemark.data_plane.query.lowering.columns import observe, quoted, tally
 from tidemark.data_plane.query.lowering.source import ACCEPTED, Events, read_events
-from tidemark.data_plane.spark_internals import Execution, scan_frame, scanned_files
+from tidemark.data_plane.spark_internals import Execution, read_nothing, scan_frame, scanned_files
+from tidemark.schema import SYSTEM_COLUMNS, parse_type
 
 # Spark's own estimate must never move: the watermark is handed over by the epoch runner.
 _NEVER = "100000 days"
@@ -197,7 +198,14 @@ class EpochFrames(Frames):
         return read_events(records, self.plan.sources[node], self._ingestion_time)
 
     def source(self, node: str) -> DataFrame:
+        if read_nothing(self._execution.epoch_leaf(f"source:{node}")):
+            return self._no_events(node)
         return self.events(node).marked().where(ACCEPTED).drop(ACCEPTED)
+
+    def _no_events(self, node: str) -> DataFrame:
+        columns = [(column.name, parse_type(column.type)) for column in self.plan.sources[node].columns]
+        ddl = ", ".join(f"{quoted(name)} {type_.ddl}" for name, type_ in (*columns, *SYSTEM_COLUMNS))
+        return self._spark.createDataFrame([], ddl)
 
     def counted(self, frame: DataFrame, name: str, **metrics: Column) -> DataFrame:
         if name.partition(":")[2] not in self._side_operators:

@@ -28,25 +28,21 @@ def classify(problem: BaseException) -> TidemarkError:
             return cause
         if (isinstance(cause, OSError) and cause.errno == errno.ENOSPC) or _NO_SPACE in str(cause):
             return DiskFull("no space is left on the disk", hint="free some space, then start again; nothing is lost")
-        if isinstance(cause, PySparkException) and (known := _known_condition(cause)):
+        if isinstance(cause, PySparkException | Py4JError) and (known := _known_condition(str(cause))):
             return known
         if isinstance(cause, Py4JNetworkError | ConnectionError):
             return EngineFault("the Java process behind Spark is gone", hint="it is started again from the last epoch")
     return EngineFault(_first_line(problem), hint="see the driver's log for details")
 
 
-def _known_condition(problem: PySparkException) -> TidemarkError | None:
-    condition = problem.getCondition() or ""
-    text = str(problem)
-    for prefix, make in CONDITIONS:
-        if condition.startswith(prefix) or f"[{prefix}" in text:
-            return make(_sentence(text, prefix))
-    return None
+def _known_condition(text: str) -> TidemarkError | None:
+    """Spark writes the condition into the text of every wrapper, also where the exception has no field for it."""
+    return next((make(_sentence(text, prefix)) for prefix, make in CONDITIONS if f"[{prefix}" in text), None)
 
 
 def _sentence(text: str, prefix: str) -> str:
     """The line that carries the condition, without Spark's decorations."""
-    line = next((line for line in text.splitlines() if f"[{prefix}" in line), text.splitlines()[0])
+    line = next(line for line in text.splitlines() if f"[{prefix}" in line)
     return line[line.find(f"[{prefix}") :].partition("] ")[2].partition(" SQLSTATE")[0] or line
 
 

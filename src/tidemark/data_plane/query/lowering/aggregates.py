@@ -66,7 +66,10 @@ def _approx_percentile(arguments: Arguments, parameters: Parameters) -> Column:
 
 
 def _approx_top_k(arguments: Arguments, parameters: Parameters) -> Column:
-    return F.call_function("approx_top_k", arguments[0], F.lit(int(parameters[0])))
+    """Spark counts null as a value; one more is asked for, so that leaving it out still gives k."""
+    k = int(parameters[0])
+    found = F.call_function("approx_top_k", arguments[0], F.lit(k + 1))
+    return F.slice(F.filter(found, lambda entry: entry.getField("item").isNotNull()), 1, k)
 
 
 AGGREGATES: dict[str, Callable[[Arguments, Parameters], Column]] = {
