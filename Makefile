@@ -4,7 +4,7 @@ BIN := .venv/bin
 TYPED := src tests $(wildcard bench/*.py scripts/*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types contracts unit bench-overhead docs clean
+.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ unit: setup ## the fast tests: no Spark, no processes killed
 
 bench-overhead: setup ## throughput of a job against the same query written by hand
 	$(BIN)/python bench/overhead.py
+
+bench-large: setup ## one epoch of five million result rows through a driver of 1 GB
+	$(BIN)/python bench/large_epoch.py
 
 docs: setup ## regenerate the reference from the code
 	$(BIN)/python scripts/generate_docs.py

@@ -22,6 +22,7 @@ from typing import BinaryIO
 from pydantic import BaseModel, ValidationError
 
 from tidemark.compiler.plan.plan import ExecutionPlan
+from tidemark.durable import write_atomically
 from tidemark.errors import AlreadyRunning, DiskFull, NotFresh, StateFault, UsageError
 from tidemark.protocol.messages import RunSpec
 
@@ -84,7 +85,7 @@ class JobDirectory:
         return self._finish_discarding(kept) if kept.discards_state else kept
 
     def start_afresh(self, now: datetime) -> Lineage:
-        """Forgets the state: killed before the new lineage is written, not at all; after it, `lineage` goes on with it."""
+        """Forgets the state. Killed before the new lineage is written: not at all; after it: `lineage` goes on."""
         return self._finish_discarding(
             self._write_lineage(Lineage(lineage=uuid.uuid4().hex, first_started_at=now, discards_state=True))
         )
@@ -176,14 +177,8 @@ class JobDirectory:
 
 def write_durably(path: Path, text: str) -> None:
     """Replaces `path` in one step that survives a power cut: readers see the old text or the new one, whole."""
-    temporary = path.with_name(f".{path.name}.new")
     with _writing(path):
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
+        write_atomically(path, text)
 
 
 def _signatures_of(plan: ExecutionPlan) -> dict[str, Signature]:
@@ -212,14 +207,6 @@ def _open(path: Path) -> BinaryIO:
 def _holder(lock: BinaryIO) -> str:
     lock.seek(0)
     return lock.read(20).decode("ascii", "replace").strip() or "unknown"
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
