@@ -27,7 +27,7 @@ from tidemark.compiler.plan.plan import (
 )
 from tidemark.connectors.connector import Source
 from tidemark.data_plane.query.lowering import dedup, stateless, window
-from tidemark.data_plane.query.lowering.columns import observe, quoted, tally
+from tidemark.data_plane.query.lowering.columns import fenced, observe, quoted, tally
 from tidemark.data_plane.query.lowering.source import ACCEPTED, Events, read_events
 from tidemark.data_plane.spark_internals import Execution, read_nothing, scan_frame, scanned_files
 from tidemark.schema import SYSTEM_COLUMNS, parse_type
@@ -200,7 +200,7 @@ class EpochFrames(Frames):
     def source(self, node: str) -> DataFrame:
         if read_nothing(self._execution.epoch_leaf(f"source:{node}")):
             return self._no_events(node)
-        return self.events(node).marked().where(ACCEPTED).drop(ACCEPTED)
+        return self.events(node).accepted()
 
     def _no_events(self, node: str) -> DataFrame:
         columns = [(column.name, parse_type(column.type)) for column in self.plan.sources[node].columns]
@@ -227,7 +227,7 @@ class EpochFrames(Frames):
     def _dedup(self, plan: DedupPlan) -> DataFrame:
         mark = dedup.duplicate_column(plan)
         marked = dedup.unpack(plan, self._execution.stateful_output(self._spark, mark))
-        return marked.where(~F.col(mark)).drop(mark)
+        return fenced(marked, plan.id).where(~F.col(mark)).drop(mark)
 
 
 class _Scan:

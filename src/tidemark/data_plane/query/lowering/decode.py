@@ -19,15 +19,24 @@ from tidemark.schema import Type, parse_type
 VALUE = "__tm_value"
 _PARSED = "__tm_parsed"
 _RECORD = "__tm_record"
+_NOT_UTF8 = "the record is not valid UTF-8"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """`condition` is true for a bad record (null counts as false); `message` says why."""
+    """`condition` is true for a bad record (null counts as false); `code` and `message` say why.
 
-    code: str
+    Conditions must be cheap, and free of what Spark cannot compile: one that is not made the whole scan five times
+    slower, although it was never evaluated.
+    """
+
     condition: Column
+    code: Column
     message: Column
+
+
+def problem(code: str, condition: Column, message: Column | str) -> Problem:
+    return Problem(condition, F.lit(code), F.lit(message) if isinstance(message, str) else message)
 
 
 @dataclass(frozen=True)
@@ -49,14 +58,16 @@ def _json(frame: DataFrame, plan: SourcePlan) -> Decoded:
     one = (F.size(_PARSED) == 1) & F.is_valid_utf8(VALUE)
     frame = frame.withColumn(_RECORD, F.when(one, F.col(_PARSED)[0]))
     payload = [_from_json_value(F.col(_RECORD).getField(name), type_).alias(name) for name, type_ in fields]
-    undecoded = F.col(_RECORD).isNull()
-    problems = [
-        Problem("invalid_utf8", ~F.is_valid_utf8(VALUE), F.lit("the record is not valid UTF-8")),
-        Problem("wrong_type", undecoded & _is_json_object(wrapped), _misfit_field(wrapped, fields)),
-        Problem("bad_json", undecoded, F.lit("the record is not one JSON object")),
-        *_unread(fields, lambda name: F.col(_RECORD).getField(name), F.col),
-    ]
+    problems = [_not_decoded(wrapped, fields), *_unread(fields, lambda name: F.col(_RECORD).getField(name), F.col)]
     return Decoded(frame.select("*", *payload), tuple(problems))
+
+
+def _not_decoded(wrapped: Column, fields: list[tuple[str, Type]]) -> Problem:
+    """One cheap condition; which of the reasons it was is worked out for bad records only."""
+    invalid, is_object = ~F.is_valid_utf8(VALUE), _is_json_object(wrapped)
+    code = F.when(invalid, "invalid_utf8").when(is_object, "wrong_type").otherwise("bad_json")
+    message = F.when(invalid, _NOT_UTF8).when(is_object, _misfit_field(wrapped, fields))
+    return Problem(F.col(_RECORD).isNull(), code, message.otherwise("the record is not one JSON object"))
 
 
 def _json_schema(fields: Iterable[tuple[str, Type]]) -> str:
@@ -101,7 +112,7 @@ def _unread(
 ) -> list[Problem]:
     """Fields whose text is there but whose value is not: only those that are converted after parsing."""
     return [
-        Problem(
+        problem(
             "wrong_type",
             raw(name).isNotNull() & read(name).isNull(),
             F.concat(
@@ -136,9 +147,9 @@ def _csv(frame: DataFrame, plan: SourcePlan) -> Decoded:
         return F.col(_RECORD).getField(name)
 
     payload = [_from_text(raw(name), type_).alias(name) for name, type_ in fields]
-    problems = [Problem("invalid_utf8", ~F.is_valid_utf8(VALUE), F.lit("the record is not valid UTF-8"))]
+    problems = [problem("invalid_utf8", ~F.is_valid_utf8(VALUE), _NOT_UTF8)]
     problems += [
-        Problem(
+        problem(
             "wrong_type",
             raw(name).isNotNull() & F.col(name).isNull(),
             F.concat(F.lit(f"field `{name}` cannot be read as {type_}: "), F.substring(raw(name), 1, 100)),
@@ -163,7 +174,7 @@ def _from_text(text: Column, type_: Type) -> Column:
 
 def _text(frame: DataFrame, plan: SourcePlan) -> Decoded:
     name = plan.columns[0].name
-    bad = Problem("invalid_utf8", ~F.is_valid_utf8(VALUE), F.lit("the line is not valid UTF-8"))
+    bad = problem("invalid_utf8", ~F.is_valid_utf8(VALUE), _NOT_UTF8)
     return Decoded(frame.withColumn(name, F.col(VALUE)), (bad,))
 
 

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import SourcePlan
 from tidemark.connectors.connector import Records
-from tidemark.data_plane.query.lowering.decode import VALUE, Problem, decode, raw_bytes
+from tidemark.data_plane.query.lowering.columns import fenced
+from tidemark.data_plane.query.lowering.decode import VALUE, Problem, decode, problem, raw_bytes
 from tidemark.schema import SYSTEM_COLUMNS
 
 ACCEPTED = "__tm_accepted"
@@ -27,22 +28,29 @@ class Events:
     plan: SourcePlan
 
     def marked(self) -> DataFrame:
+        return self.frame.select(*self._columns(), self._good().alias(ACCEPTED))
+
+    def _good(self) -> Column:
         good = F.lit(True)
-        for problem in self.problems:
-            good = good & ~F.coalesce(problem.condition, F.lit(False))
-        return self.frame.select(*self._columns(), good.alias(ACCEPTED))
+        for found in self.problems:
+            good = good & ~F.coalesce(found.condition, F.lit(False))
+        return good
 
     def errors(self) -> DataFrame:
         """The rejected records: raw bytes, the first reason that applies, and the system columns."""
-        code = F.coalesce(*[F.when(problem.condition, F.lit(problem.code)) for problem in self.problems])
-        message = F.coalesce(*[F.when(problem.condition, problem.message) for problem in self.problems])
-        rejected = self.frame.select(
+        code = F.coalesce(*[F.when(found.condition, found.code) for found in self.problems])
+        message = F.coalesce(*[F.when(found.condition, found.message) for found in self.problems])
+        judged = fenced(self.frame.withColumn(ACCEPTED, self._good()), self.plan.id)
+        return judged.where(~F.col(ACCEPTED)).select(
             raw_bytes(self.plan, self.plan.columns).alias("_raw"),
             code.alias("_error_code"),
             message.alias("_error"),
             *[name for name, _ in SYSTEM_COLUMNS],
         )
-        return rejected.where(F.col("_error_code").isNotNull())
+
+    def accepted(self) -> DataFrame:
+        """The good events of a static frame; a stream counts them on the way instead."""
+        return fenced(self.marked(), self.plan.id).where(ACCEPTED).drop(ACCEPTED)
 
     def _columns(self) -> list[str]:
         return [f"`{column.name}`" for column in self.plan.columns] + [name for name, _ in SYSTEM_COLUMNS]
@@ -82,29 +90,29 @@ def _system_columns(records: Records, plan: SourcePlan, ingestion_time: Column) 
 
 def _event_problems(records: Records, plan: SourcePlan) -> list[Problem]:
     problems = [
-        Problem(
+        problem(
             "missing_event_time",
             F.col("_event_time").isNull(),
-            F.lit(f"the event has no time: `{plan.event_time}` is missing or null"),
+            f"the event has no time: `{plan.event_time}` is missing or null",
         )
     ]
     if plan.key is not None:
-        problems.append(Problem("missing_key", F.col("_key").isNull(), F.lit(f"`{plan.key}` is missing or null")))
+        problems.append(problem("missing_key", F.col("_key").isNull(), f"`{plan.key}` is missing or null"))
     if records.partition_column is not None:
         inside = F.col(f"`{records.partition_column}`").between(0, records.partitions - 1)
         problems.append(
-            Problem(
+            problem(
                 "bad_partition",
                 ~F.coalesce(inside, F.lit(False)),
-                F.lit(f"`{records.partition_column}` must be 0 to {records.partitions - 1}"),
+                f"`{records.partition_column}` must be 0 to {records.partitions - 1}",
             )
         )
     limit = F.unix_micros("_ingestion_time") + plan.watermark.max_future_ms * 1000
     problems.append(
-        Problem(
+        problem(
             "future_event",
             F.unix_micros("_event_time") > limit,
-            F.lit(f"the event's time is more than {plan.watermark.max_future_ms} ms ahead of its ingestion"),
+            f"the event's time is more than {plan.watermark.max_future_ms} ms ahead of its ingestion",
         )
     )
     return problems
