@@ -26,5 +26,10 @@ class Undisturbed:
     def assert_equalled_by(self, folder: Path, outcome: Outcome) -> None:
         assert outcome.code == 0
         assert workload.contents(folder) == self.contents
-        assert outcome.summary == self.summary
+        assert _accounting(outcome.summary) == _accounting(self.summary)
         assert processes(folder) == []
+
+
+def _accounting(summary: dict[str, Any]) -> dict[str, Any]:
+    """Without the number of epochs: a query that waits for another to catch up may close its windows in one more."""
+    return {name: value for name, value in summary.items() if name != "epochs"}
