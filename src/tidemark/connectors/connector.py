@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
     from tidemark.compiler.plan.plan import Column, EpochPolicy, SourcePlan
 
@@ -50,13 +51,21 @@ class EpochScan(Protocol):
 
 @dataclass(frozen=True)
 class SourceContext:
-    """`first_started_ms` is when the job's lineage began: the same at every restart."""
+    """`first_started_ms` is when the job's lineage began: the same at every restart.
+
+    Spark knows the offsets of a `named` source by its id, else by its place in the query: it takes no name twice,
+    and a query may read a source by several ways.
+    """
 
     plan: SourcePlan
     options: dict[str, Any]  # validated, secrets resolved
     base: Path  # relative paths in options are relative to this folder
     epoch: EpochPolicy
     first_started_ms: int
+    named: bool = True
+
+    def reader(self, spark: SparkSession) -> DataStreamReader:
+        return spark.readStream.name(self.plan.id) if self.named else spark.readStream
 
 
 class Source(Protocol):

@@ -152,11 +152,17 @@ def _is_whole_commit(entry: Path) -> bool:
 
 
 def _logged_offsets(entry: Path) -> dict[str, Any]:
-    """An entry of the offset log by source: a version line, a line of metadata, then `name:offset` for each."""
+    """An entry of the offset log by source: a version line, a line of metadata, then an offset for each source.
+
+    In version 2 each is `name:offset`; in version 1 a source is known by its place.
+    """
     version, *lines = entry.read_bytes().split(b"\n")
     if not version.startswith(b"v") or not lines or not _is_json(lines[0]):
         return {}
-    offsets = [line.partition(b":") for line in lines[1:]]
+    if version == b"v1":
+        offsets = [(str(place).encode(), b":", line) for place, line in enumerate(lines[1:])]
+    else:
+        offsets = [line.partition(b":") for line in lines[1:]]
     whole = {name.decode(): offset for name, _, offset in offsets if offset == _NONE_YET or _is_json(offset)}
     return {name: {} if offset == _NONE_YET else json.loads(offset) for name, offset in whole.items()}
 

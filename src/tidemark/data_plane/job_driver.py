@@ -32,7 +32,7 @@ from tidemark.data_plane.epoch.side_ports import SidePorts
 from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
-from tidemark.data_plane.query.frames import QueryFrames
+from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
 from tidemark.data_plane.query_driver import QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.secrets import resolve
@@ -110,7 +110,7 @@ class JobDriver:
         ids = tuple(query.id for query in self._spec.plan.queries)
         self._send(Started(attempt=self._spec.attempt, queries=ids, recovered=recovered))
         for query, driver, frame in zip(self._spec.plan.queries, self.queries, frames, strict=True):
-            driver.start(frame.terminal(), self._output_mode(query), self._spec.plan.epoch.interval_ms)
+            driver.start(frame, self._output_mode(query), self._spec.plan.epoch.interval_ms)
 
     def ended(self, state: str) -> Ended:
         total = self.total()
@@ -200,9 +200,11 @@ class JobDriver:
 
     def _build(self, query: QueryPlan) -> QueryFrames:
         plan = self._spec.plan
-        checkpoint = Checkpoint(self._state / query.id, query.sources)
+        named = not reads_a_node_twice(plan, query)
+        places = tuple(str(place) for place in range(len(query.sources)))
+        checkpoint = Checkpoint(self._state / query.id, query.sources if named else places)
         checkpoint.prepare()
-        sources = {node: self._source(node) for node in query.sources}
+        sources = {node: self._source(node, named) for node in query.sources}
         failpoints = Failpoints.from_environment(query.id, self._spec.attempt)
         sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint, failpoints)) for sink in query.sinks]
         open_sinks(sinks, checkpoint)
@@ -222,7 +224,7 @@ class JobDriver:
         parallelism = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
         return QueryFrames(plan, query, sources, self._spark, parallelism)
 
-    def _source(self, node: str) -> Source:
+    def _source(self, node: str, named: bool) -> Source:
         plan = self._spec.plan.sources[node]
         context = SourceContext(
             plan=plan,
@@ -230,6 +232,7 @@ class JobDriver:
             base=Path(self._spec.base),
             epoch=self._spec.plan.epoch,
             first_started_ms=int(self._spec.first_started_at.timestamp() * 1000),
+            named=named,
         )
         return self._source_types[plan.connector](context)
 

@@ -23,6 +23,7 @@ from tidemark.data_plane.epoch.progress import Progress, to_datetime
 from tidemark.data_plane.epoch.runner import EpochRunner
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
+from tidemark.data_plane.query.frames import QueryFrames
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
 from tidemark.protocol.messages import EpochCommitted
 
@@ -61,13 +62,16 @@ class QueryDriver:
         self._quiet_since = clock()
         self._reports: dict[int, EpochCommitted] = {}
 
-    def start(self, frame: DataFrame, output_mode: str, interval_ms: int) -> None:
+    def start(self, frames: QueryFrames, output_mode: str, interval_ms: int) -> None:
+        self._frames = frames
+        frame = frames.terminal()
         writer = frame.writeStream.outputMode(output_mode).foreachBatch(self._on_epoch)
         writer = writer.option("checkpointLocation", str(self._checkpoint.folder)).queryName(self.id)
         self._writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
         self._start()
 
     def _start(self) -> None:
+        self._frames.set_source_names()
         self._query = self._writer.start()
         self._execution = Execution(self._query)
         self._attached.set()

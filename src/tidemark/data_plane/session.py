@@ -8,6 +8,8 @@ import sys
 from pyspark.sql import SparkSession
 
 _STATE = "spark.sql.streaming.stateStore"
+# Whether Spark keeps offsets under the names of sources, rather than by their place in the query.
+SOURCE_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 SETTINGS: tuple[tuple[str, str], ...] = (
     ("spark.ui.enabled", "false"),
     ("spark.ui.showConsoleProgress", "false"),
@@ -35,7 +37,7 @@ SETTINGS: tuple[tuple[str, str], ...] = (
         "spark.sql.streaming.checkpointFileManagerClass",
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
     ),
-    ("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true"),
+    (SOURCE_NAMES, "true"),
     # The compiler refuses what cannot work; Spark's own check also refuses dedup in front of a running aggregate.
     ("spark.sql.streaming.unsupportedOperationCheck", "false"),
     # How often an idle query says so, which is what moves idle time on.

@@ -59,7 +59,7 @@ def scripted(plan: SourcePlan, folder: Path) -> SourcePlan:
 
 class ScriptedSource:
     def __init__(self, context: SourceContext) -> None:
-        self._id = context.plan.id
+        self._context = context
         self._options = context.options
 
     @property
@@ -67,7 +67,7 @@ class ScriptedSource:
         return int(self._options["partitions"])
 
     def stream(self, spark: SparkSession) -> Records:
-        reader = spark.readStream.name(self._id).format("parquet").schema(_DDL).option("maxFileAge", "36500d")
+        reader = self._context.reader(spark).format("parquet").schema(_DDL).option("maxFileAge", "36500d")
         return self._records(reader.load(self._options["path"]))
 
     def reread(self, spark: SparkSession, scan: EpochScan) -> Records:
@@ -79,7 +79,7 @@ class ScriptedSource:
     def _records(self, frame: DataFrame) -> Records:
         return Records(
             frame,
-            F.concat_ws("/", F.lit(self._id), _OF, _OFFSET),
+            F.concat_ws("/", F.lit(self._context.plan.id), _OF, _OFFSET),
             value=F.col(_VALUE).cast("string"),
             time=F.col(_AT) if self._options["timed"] else None,
             key=F.col(_BY),

@@ -29,7 +29,7 @@ class FilesSource:
 
     def stream(self, spark: SparkSession) -> Records:
         self._require_path()
-        reader = spark.readStream.name(self._context.plan.id).format(self._spark_format())
+        reader = self._context.reader(spark).format(self._spark_format())
         for name, value in self._options().items():
             reader = reader.option(name, value)
         if self._format == "parquet":

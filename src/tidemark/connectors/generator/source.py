@@ -36,7 +36,7 @@ class GeneratorSource:
 
     def stream(self, spark: SparkSession) -> Records:
         spark.dataSource.register(Numbers)
-        reader = spark.readStream.name(self._context.plan.id).format(Numbers.name())
+        reader = self._context.reader(spark).format(Numbers.name())
         for name, value in self._pacing(spark).items():
             reader = reader.option(name, str(value))
         return self._records(reader.load())

@@ -29,6 +29,7 @@ from tidemark.connectors.connector import Source
 from tidemark.data_plane.query.lowering import dedup, stateless, window
 from tidemark.data_plane.query.lowering.columns import fenced, observe, quoted, tally
 from tidemark.data_plane.query.lowering.source import ACCEPTED, Events, read_events
+from tidemark.data_plane.session import SOURCE_NAMES
 from tidemark.data_plane.spark_internals import Execution, read_nothing, scan_frame, scanned_files
 from tidemark.schema import SYSTEM_COLUMNS, parse_type
 
@@ -40,6 +41,12 @@ def split_reference(reference: str) -> tuple[str, str]:
     """`node` or `node.port` as (node, port)."""
     node, _, port = reference.partition(".")
     return node, port or "main"
+
+
+def reads_a_node_twice(plan: ExecutionPlan, query: QueryPlan) -> bool:
+    """Whether some source or operator is read by several ways, so that it stands several times in Spark's plan."""
+    read = [split_reference(reference)[0] for node in query.operators for reference in plan.operators[node].inputs]
+    return len(read) > len(set(read))
 
 
 class Frames:
@@ -137,7 +144,13 @@ class QueryFrames(Frames):
         self._parallelism = parallelism
 
     def terminal(self) -> DataFrame:
+        self.set_source_names()
         return self.node(self._query.terminal)
+
+    def set_source_names(self) -> None:
+        """Spark looks at this setting when a stream is defined and again when its query starts."""
+        named = not reads_a_node_twice(self.plan, self._query)
+        self._spark.conf.set(SOURCE_NAMES, "true" if named else "false")
 
     def counted(self, frame: DataFrame, name: str, **metrics: Column) -> DataFrame:
         return observe(frame, name, **metrics)
