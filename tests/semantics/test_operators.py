@@ -131,3 +131,11 @@ sinks:
         assert (row["minutes"], row["most"], row["first"]) == (3, 3, NOON)
         counts = test.accounting().operators
         assert (counts["minutes"].rows_out, counts["hours"].rows_in, counts["hours"].late) == (4, 3, 0)
+
+
+def test_a_job_that_only_keeps_errors(spark: SparkSession) -> None:
+    job = SOURCE + "sinks:\n  bad: {input: texts.errors, files: {path: bad, format: jsonl}}\n"
+    with Harness(job, spark) as test:
+        test.epoch({"texts": [text("1", "a", 1, 1), {"_raw": "garbage"}]})
+        assert [row["_error_code"] for row in test.rows("bad")] == ["bad_json"]
+        assert test.accounting().sources["texts"].accepted == 1

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tidemark.compiler.plan.plan import AggregatePlan, ExecutionPlan, SinkPlan, WindowPlan
-from tidemark.data_plane.query.frames import split_reference
+from tidemark.compiler.plan.plan import ExecutionPlan, SinkPlan
+from tidemark.data_plane.query.frames import ORDER, applied_in_order
 from tidemark.data_plane.query.lowering.columns import payload
 from tidemark.data_plane.spark_internals import arrow_batches
 
@@ -29,11 +29,6 @@ class SinkRows:
 
 def rows_for(sink: SinkPlan, frame: DataFrame, plan: ExecutionPlan) -> SinkRows:
     """Events for a keyed sink are put in order of (_event_time, _event_id), so that the last of a key wins."""
-    if sink.options.get("key") and sink.options.get("mode") != "append" and not _one_row_per_key(sink, plan):
-        frame = frame.repartition(1).sortWithinPartitions("_event_time", "_event_id")
+    if applied_in_order(sink, plan):
+        frame = frame.repartition(1).sortWithinPartitions(*ORDER)
     return SinkRows(frame.select(*payload(sink.columns)))
-
-
-def _one_row_per_key(sink: SinkPlan, plan: ExecutionPlan) -> bool:
-    node, port = split_reference(sink.input)
-    return port == "main" and isinstance(plan.operators.get(node), WindowPlan | AggregatePlan)

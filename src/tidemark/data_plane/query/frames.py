@@ -22,6 +22,7 @@ from tidemark.compiler.plan.plan import (
     MapPlan,
     OperatorPlan,
     QueryPlan,
+    SinkPlan,
     UnionPlan,
     WindowPlan,
 )
@@ -33,6 +34,8 @@ from tidemark.data_plane.session import SOURCE_NAMES
 from tidemark.data_plane.spark_internals import Execution, read_nothing, scan_frame, scanned_files
 from tidemark.schema import SYSTEM_COLUMNS, parse_type
 
+# What puts the rows of a keyed sink in order.
+ORDER = ("_event_time", "_event_id")
 # Spark's own estimate must never move: the watermark is handed over by the epoch runner.
 _NEVER = "100000 days"
 
@@ -41,6 +44,14 @@ def split_reference(reference: str) -> tuple[str, str]:
     """`node` or `node.port` as (node, port)."""
     node, _, port = reference.partition(".")
     return node, port or "main"
+
+
+def applied_in_order(sink: SinkPlan, plan: ExecutionPlan) -> bool:
+    """Whether several rows of a key may come in one epoch, so that the last in event time must be written last."""
+    if not sink.options.get("key") or sink.options.get("mode") == "append":
+        return False
+    node, port = split_reference(sink.input)
+    return port != "main" or not isinstance(plan.operators.get(node), WindowPlan | AggregatePlan)
 
 
 def reads_a_node_twice(plan: ExecutionPlan, query: QueryPlan) -> bool:
@@ -144,8 +155,20 @@ class QueryFrames(Frames):
         self._parallelism = parallelism
 
     def terminal(self) -> DataFrame:
+        """What the sinks on the main path need of the last node, and no more: Spark cannot see past the epoch."""
         self.set_source_names()
-        return self.node(self._query.terminal)
+        frame = self.node(self._query.terminal)
+        needed = self._needed_by_sinks()
+        return frame.select(*[quoted(name) for name in frame.columns if name in needed])
+
+    def _needed_by_sinks(self) -> set[str]:
+        sinks = [self.plan.sinks[sink] for sink in self._query.sinks]
+        fed = [sink for sink in sinks if split_reference(sink.input)[0] == self._query.terminal]
+        needed = {column.name for sink in fed for column in sink.columns}
+        if any(applied_in_order(sink, self.plan) for sink in fed):
+            needed |= set(ORDER)
+        operator = self.plan.operators.get(self._query.terminal)
+        return needed | {stateless.port_column(operator)} if isinstance(operator, BranchPlan) else needed
 
     def set_source_names(self) -> None:
         """Spark looks at this setting when a stream is defined and again when its query starts."""
