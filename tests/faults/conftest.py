@@ -40,12 +40,11 @@ def ended(run: Run) -> Iterator[Run]:
 
 
 @pytest.fixture
-def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def report(capfd: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     """Prints a measurement even when the test passes."""
-    terminal = request.config.pluginmanager.get_plugin("terminalreporter")
 
     def show(text: str) -> None:
-        if terminal is not None:
-            terminal.write_line(f"  {text}")
+        with capfd.disabled():
+            print(f"\n  {text}", flush=True)
 
     return show

@@ -13,15 +13,27 @@ from tidemark.data_plane.failpoints import POINTS
 
 pytestmark = [pytest.mark.faults, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
-# The one with the most sinks.
-QUERY = "per_minute"
+# Of the query with the most sinks. Some strike the epoch that the attempt before died in, so that a replay dies too.
+EPOCHS = {
+    "after_log": 0,
+    "mid_sink": 0,
+    "before_sink_commit": 1,
+    "after_sink_commit": 1,
+    "between_sinks": 2,
+    "after_epoch_record": 2,
+    "after_epoch_commit": 3,
+}
 RESTART = "the driver was killed by SIGKILL; a new attempt starts"
+
+
+def test_every_failpoint_has_its_turn() -> None:
+    assert tuple(EPOCHS) == POINTS
 
 
 def test_a_job_killed_at_every_failpoint_gives_the_undisturbed_results(
     tmp_path: Path, start: Start, undisturbed: Undisturbed, report: Callable[[str], None]
 ) -> None:
-    failpoints = [f"{QUERY}:{point}@{epoch}" for epoch, point in enumerate(POINTS)]
+    failpoints = [f"per_minute:{point}@{epoch}" for point, epoch in EPOCHS.items()]
     chosen = ",".join(f"{point}#{attempt}" for attempt, point in enumerate(failpoints, start=1))
     run = start("--until-drained", failpoints=chosen)
     outcome = run.wait()
@@ -31,11 +43,14 @@ def test_a_job_killed_at_every_failpoint_gives_the_undisturbed_results(
     kills = run.said(RESTART)
     assert len(kills) == len(POINTS)
     undisturbed.assert_equalled_by(tmp_path, outcome)
-    recoveries = [recovery_seconds(tmp_path, killed) for killed in kills]
-    for point, seconds in zip(failpoints, recoveries, strict=True):
-        report(f"killed at {point}: next epoch committed after {seconds:.1f} s")
+    recoveries = recovery_seconds(kills, commits(tmp_path))
+    report(
+        f"killed {len(kills)} times; an epoch was committed {', '.join(f'{each:.1f}' for each in recoveries)} s later"
+    )
     assert max(recoveries) <= undisturbed.recovery_limit
 
 
-def recovery_seconds(folder: Path, killed: float) -> float:
-    return min(at for at in commits(folder) if at > killed) - killed
+def recovery_seconds(kills: list[float], commits: list[float]) -> list[float]:
+    """From each kill to the next committed epoch, unless another kill came before that."""
+    after = [(killed, min(at for at in commits if at > killed)) for killed in kills]
+    return [back - killed for killed, back in after if not any(killed < other < back for other in kills)]

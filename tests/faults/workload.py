@@ -16,9 +16,11 @@ from typing import Any
 
 NAME = "shop"
 QUERIES = ("per_minute", "visits")
-FILES = 8
+FILES = 5
 ROWS_PER_FILE = 40
 PARTITIONS = 3
+LATE = (5, 5, 6, 6, 60, 60, 61, 61)
+FIRST_LATE = 3
 START = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = f"""\
 tidemark: 1
@@ -44,7 +46,7 @@ sources:
     watermark: {{delay: 10s, idle_timeout: 10m}}
 operators:
   paid: {{type: filter, input: orders, where: "amount > 0"}}
-  once: {{type: dedup, input: paid, by: [order_id], within: 2m}}
+  once: {{type: dedup, input: paid, by: [order_id], within: 10m}}
   bought: {{type: map, input: once, select: {{store: store, amount: amount}}}}
   activity: {{type: union, inputs: [bought, clicks]}}
   per_minute:
@@ -95,12 +97,15 @@ def write_file(folder: Path, number: int, lines: list[str]) -> None:
 
 
 def _lines(random: Random, number: int) -> list[str]:
-    """One minute of orders: out of order within the delay, some sent twice, some minutes late, one broken line."""
+    """One minute of orders: out of order within the delay, some sent twice, one broken line.
+
+    Some are late for their windows, some so late that dedup cannot judge them either.
+    """
     begin = START + timedelta(minutes=number)
     orders = [_order(random, f"o{number}-{i}", begin + timedelta(seconds=1.5 * i), i) for i in range(ROWS_PER_FILE)]
     repeated = random.sample(orders, 3)
-    late = [_order(random, f"l{number}-{i}", begin - timedelta(minutes=4, seconds=i), i) for i in range(number // 2)]
-    lines = [*orders, *repeated, *(late if number > 4 else []), BROKEN[number % len(BROKEN)]]
+    late = [_order(random, f"l{number}-{i}", begin - timedelta(minutes=minutes), i) for i, minutes in enumerate(LATE)]
+    lines = [*orders, *repeated, *(late if number >= FIRST_LATE else []), BROKEN[number % len(BROKEN)]]
     return sorted(lines, key=lambda _: random.random())
 
 
