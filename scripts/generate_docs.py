@@ -6,7 +6,6 @@ makes of the code. With `--check` nothing is written, and the exit code is 1 whe
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +27,7 @@ from tidemark.compiler.graph.operators.table import OPERATORS, OPERATORS_TO_COME
 from tidemark.compiler.graph.operators.window_kinds import KINDS_TO_COME
 from tidemark.connectors.catalogue import CONNECTORS, FORMATS_TO_COME, Connector
 from tidemark.errors import TidemarkError
+from tidemark.record_errors import MEANINGS, RecordError
 from tidemark.schema import SIMPLE, SYSTEM_COLUMNS
 from tidemark.settings import Settings
 
@@ -37,19 +37,9 @@ sys.path.insert(0, str(ROOT))
 from scripts.reference_fields import field_table, table  # noqa: E402  # found through the line above
 
 REFERENCE = ROOT / "docs" / "reference"
-LOWERING = ROOT / "src" / "tidemark" / "data_plane" / "query" / "lowering"
 BLOCK = re.compile(r"(<!-- begin (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(<!-- end (?P=name) -->)", re.DOTALL)
 COMMANDS_WIDTH = 100
 
-RECORD_ERRORS = {
-    "invalid_utf8": "The bytes of the record are not UTF-8.",
-    "bad_json": "The record is not exactly one JSON object.",
-    "wrong_type": "A field is there but cannot be read as its type; the message names the field.",
-    "missing_event_time": "The column that `event_time` names is missing or null.",
-    "missing_key": "The column that `key` names is missing or null.",
-    "bad_partition": "The column that `partition` names is null or not from 0 to `partitions` - 1.",
-    "future_event": "The event's time is more than `max_future` after its ingestion.",
-}
 WINDOW_KINDS = (
     ("`{tumbling: 1m}`", "one window after the other; `offset` moves them all"),
     ("`{sliding: 10m, every: 1m}`", "overlapping windows, one starting `every` so often; `offset` moves them all"),
@@ -190,19 +180,7 @@ def diagnostics() -> Iterator[str]:
 
 
 def record_errors() -> Iterator[str]:
-    yield table(("code", "meaning"), [(f"`{code}`", meaning) for code, meaning in RECORD_ERRORS.items()])
-
-
-def record_error_codes_in_code() -> set[str]:
-    """The codes that the decoders and the event checks can give a record."""
-    trees = [ast.parse((LOWERING / name).read_text(encoding="utf-8")) for name in ("decode.py", "source.py")]
-    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    made = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Problem"]
-    return {
-        call.args[0].value
-        for call in made
-        if isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
-    }
+    yield table(("code", "meaning"), [(f"`{code}`", meaning) for code, meaning in MEANINGS.items()])
 
 
 def commands() -> Iterator[str]:
@@ -271,8 +249,8 @@ def holes() -> Iterator[str]:
     shown = [match["name"] for path in pages() for match in BLOCK.finditer(path.read_text(encoding="utf-8"))]
     if sorted(shown) != sorted(BLOCKS):
         yield f"blocks in the pages: {sorted(shown)}, made here: {sorted(BLOCKS)}"
-    if set(RECORD_ERRORS) != record_error_codes_in_code():
-        yield f"record errors in the code: {sorted(record_error_codes_in_code())}"
+    if set(MEANINGS) != set(RecordError):
+        yield f"record errors without a meaning: {set(RecordError) - set(MEANINGS)}"
     drawn = {kind for kind, _ in error_classes()}
     if drawn != set(_below(TidemarkError)):
         yield f"errors that are not drawn: {set(_below(TidemarkError)) ^ drawn}"

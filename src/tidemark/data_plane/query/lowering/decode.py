@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import Column as PlanColumn
 from tidemark.compiler.plan.plan import SourcePlan
+from tidemark.record_errors import RecordError
 from tidemark.schema import Type, parse_type
 
 VALUE = "__tm_value"
@@ -35,8 +36,8 @@ class Problem:
     message: Column
 
 
-def problem(code: str, condition: Column, message: Column | str) -> Problem:
-    return Problem(condition, F.lit(code), F.lit(message) if isinstance(message, str) else message)
+def problem(code: RecordError, condition: Column, message: Column | str) -> Problem:
+    return Problem(condition, F.lit(code.value), F.lit(message) if isinstance(message, str) else message)
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,10 @@ def _json(frame: DataFrame, plan: SourcePlan) -> Decoded:
 def _not_decoded(wrapped: Column, fields: list[tuple[str, Type]]) -> Problem:
     """One cheap condition; which of the reasons it was is worked out for bad records only."""
     invalid, is_object = ~F.is_valid_utf8(VALUE), _is_json_object(wrapped)
-    code = F.when(invalid, "invalid_utf8").when(is_object, "wrong_type").otherwise("bad_json")
+    code = F.when(invalid, RecordError.INVALID_UTF8.value).when(is_object, RecordError.WRONG_TYPE.value)
     message = F.when(invalid, _NOT_UTF8).when(is_object, _misfit_field(wrapped, fields))
-    return Problem(F.col(_RECORD).isNull(), code, message.otherwise("the record is not one JSON object"))
+    plain = "the record is not one JSON object"
+    return Problem(F.col(_RECORD).isNull(), code.otherwise(RecordError.BAD_JSON.value), message.otherwise(plain))
 
 
 def _json_schema(fields: Iterable[tuple[str, Type]]) -> str:
@@ -113,7 +115,7 @@ def _unread(
     """Fields whose text is there but whose value is not: only those that are converted after parsing."""
     return [
         problem(
-            "wrong_type",
+            RecordError.WRONG_TYPE,
             raw(name).isNotNull() & read(name).isNull(),
             F.concat(
                 F.lit(f"field `{name}` cannot be read as {type_}: "), F.substring(raw(name).cast("string"), 1, 100)
@@ -147,10 +149,10 @@ def _csv(frame: DataFrame, plan: SourcePlan) -> Decoded:
         return F.col(_RECORD).getField(name)
 
     payload = [_from_text(raw(name), type_).alias(name) for name, type_ in fields]
-    problems = [problem("invalid_utf8", ~F.is_valid_utf8(VALUE), _NOT_UTF8)]
+    problems = [problem(RecordError.INVALID_UTF8, ~F.is_valid_utf8(VALUE), _NOT_UTF8)]
     problems += [
         problem(
-            "wrong_type",
+            RecordError.WRONG_TYPE,
             raw(name).isNotNull() & F.col(name).isNull(),
             F.concat(F.lit(f"field `{name}` cannot be read as {type_}: "), F.substring(raw(name), 1, 100)),
         )
@@ -174,7 +176,7 @@ def _from_text(text: Column, type_: Type) -> Column:
 
 def _text(frame: DataFrame, plan: SourcePlan) -> Decoded:
     name = plan.columns[0].name
-    bad = problem("invalid_utf8", ~F.is_valid_utf8(VALUE), _NOT_UTF8)
+    bad = problem(RecordError.INVALID_UTF8, ~F.is_valid_utf8(VALUE), _NOT_UTF8)
     return Decoded(frame.withColumn(name, F.col(VALUE)), (bad,))
 
 

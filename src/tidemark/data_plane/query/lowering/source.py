@@ -14,6 +14,7 @@ from tidemark.compiler.plan.plan import SourcePlan
 from tidemark.connectors.connector import Records
 from tidemark.data_plane.query.lowering.columns import fenced
 from tidemark.data_plane.query.lowering.decode import VALUE, Problem, decode, problem, raw_bytes
+from tidemark.record_errors import RecordError
 from tidemark.schema import SYSTEM_COLUMNS
 
 ACCEPTED = "__tm_accepted"
@@ -91,18 +92,18 @@ def _system_columns(records: Records, plan: SourcePlan, ingestion_time: Column) 
 def _event_problems(records: Records, plan: SourcePlan) -> list[Problem]:
     problems = [
         problem(
-            "missing_event_time",
+            RecordError.MISSING_EVENT_TIME,
             F.col("_event_time").isNull(),
             f"the event has no time: `{plan.event_time}` is missing or null",
         )
     ]
     if plan.key is not None:
-        problems.append(problem("missing_key", F.col("_key").isNull(), f"`{plan.key}` is missing or null"))
+        problems.append(problem(RecordError.MISSING_KEY, F.col("_key").isNull(), f"`{plan.key}` is missing or null"))
     if records.partition_column is not None:
         inside = F.col(f"`{records.partition_column}`").between(0, records.partitions - 1)
         problems.append(
             problem(
-                "bad_partition",
+                RecordError.BAD_PARTITION,
                 ~F.coalesce(inside, F.lit(False)),
                 f"`{records.partition_column}` must be 0 to {records.partitions - 1}",
             )
@@ -110,7 +111,7 @@ def _event_problems(records: Records, plan: SourcePlan) -> list[Problem]:
     limit = F.unix_micros("_ingestion_time") + plan.watermark.max_future_ms * 1000
     problems.append(
         problem(
-            "future_event",
+            RecordError.FUTURE_EVENT,
             F.unix_micros("_event_time") > limit,
             f"the event's time is more than {plan.watermark.max_future_ms} ms ahead of its ingestion",
         )
