@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ def spark() -> Iterator[SparkSession]:
     """Shared by the whole run: leave no query running and no setting changed."""
     from tidemark.data_plane.session import create_session
 
+    # Tests run each piece of code a few times only: optimising it costs more than it saves.
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     session = create_session("tidemark-tests", driver_memory="1g", parallelism=2)
     yield session
     session.stop()
