@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from tidemark.data_plane.report.classify import CONDITIONS, classify, to_failure
+from tidemark.data_plane.report.classify import CONDITIONS, classify
 from tidemark.errors import (
     DiskFull,
     Domain,
@@ -21,6 +21,7 @@ from tidemark.errors import (
     StateFault,
     TidemarkError,
 )
+from tidemark.protocol.messages import Failure
 
 MEANING: dict[str, type[TidemarkError]] = {
     "FAILED_READ_FILE": SourceUnreadable,
@@ -151,7 +152,7 @@ def test_anything_else_is_an_engine_fault_in_few_words(problem: Exception, messa
 
 
 def test_a_failure_carries_every_field_of_the_error() -> None:
-    failure = to_failure(SinkUnavailable("locked", hint="wait", step="out"))
+    failure = Failure.of(SinkUnavailable("locked", hint="wait", step="out"))
     assert failure.model_dump() == {
         "code": "sink_unavailable",
         "domain": "external",

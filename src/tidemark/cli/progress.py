@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from tidemark.errors import TidemarkError
 from tidemark.protocol.messages import (
     Accounting,
     AnyMessage,
@@ -100,17 +99,6 @@ def iso(instant: datetime | None) -> str | None:
         return None
     aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
     return aware.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def failure_of(error: TidemarkError) -> Failure:
-    return Failure(
-        code=error.code,
-        domain=error.domain,
-        retry=error.retry,
-        message=error.message,
-        hint=error.hint,
-        step=error.step,
-    )
 
 
 def error_fields(failure: Failure) -> dict[str, str | None]:

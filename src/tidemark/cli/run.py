@@ -9,7 +9,7 @@ from pathlib import Path
 from tidemark.cli.failures import FINE, complain, diagnostic_text, error_text, exit_code_of
 from tidemark.cli.job_file import read_job_file
 from tidemark.cli.local import Request, error_of, supervise
-from tidemark.cli.progress import Progress, failure_of
+from tidemark.cli.progress import Progress
 from tidemark.cli.render import PlainRenderer, Renderer
 from tidemark.compiler.compile import compile_job
 from tidemark.errors import TidemarkError
@@ -23,7 +23,7 @@ def run(path: Path, *, until_drained: bool, fresh: bool, as_json: bool) -> int:
         progress = _run(path, until_drained, fresh, as_json)
         exit_code = complain_of(progress.failure) if progress.failure else FINE
     except TidemarkError as error:
-        progress = Progress(path.stem, state="FAILED", failure=failure_of(error))
+        progress = Progress(path.stem, state="FAILED", failure=Failure.of(error))
         exit_code = complain(error, str(path))
     if as_json:
         print(json.dumps(progress.summary()), flush=True)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import IO
 
 from tidemark.data_plane.job_driver import JobDriver
-from tidemark.data_plane.report.classify import classify, to_failure
+from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.report.reporter import Reporter
 from tidemark.data_plane.session import create_session
 from tidemark.durable import lock_exclusively
 from tidemark.errors import StateFault
-from tidemark.protocol.messages import Failed, RunSpec
+from tidemark.protocol.messages import Failed, Failure, RunSpec
 
 _LOG = logging.getLogger("tidemark.data_plane")
 _REPORT_FD = "TIDEMARK_REPORT_FD"
@@ -37,7 +37,7 @@ def main() -> int:
             return _run(spec, reporter)
     except Exception as problem:
         _LOG.exception("the driver failed")
-        reporter.send(Failed(failure=to_failure(classify(problem))))
+        reporter.send(Failed(failure=Failure.of(classify(problem))))
         return 1
 
 

@@ -8,11 +8,14 @@ input closes: that is how it learns that its supervisor is gone.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from tidemark.compiler.plan.plan import ExecutionPlan
+
+if TYPE_CHECKING:
+    from tidemark.errors import TidemarkError
 
 VERSION = 1
 
@@ -89,6 +92,17 @@ class Failure(Message):
     message: str
     hint: str | None = None
     step: str | None = None
+
+    @classmethod
+    def of(cls, error: TidemarkError) -> Failure:
+        return cls(
+            code=error.code,
+            domain=error.domain,
+            retry=error.retry,
+            message=error.message,
+            hint=error.hint,
+            step=error.step,
+        )
 
 
 class Started(Message):

@@ -9,7 +9,6 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from tidemark.errors import DiskFull, EngineFault, SourceUnreadable, StateFault, TidemarkError
-from tidemark.protocol.messages import Failure
 
 # Spark's error conditions, by prefix, and what they mean for a job.
 CONDITIONS: tuple[tuple[str, Callable[[str], TidemarkError]], ...] = (
@@ -57,14 +56,3 @@ def _causes(problem: BaseException | None) -> Iterator[BaseException]:
     while problem is not None:
         yield problem
         problem = problem.__cause__ or problem.__context__
-
-
-def to_failure(error: TidemarkError) -> Failure:
-    return Failure(
-        code=error.code,
-        domain=error.domain,
-        retry=error.retry,
-        message=error.message,
-        hint=error.hint,
-        step=error.step,
-    )
