@@ -222,7 +222,7 @@ class JobDriver:
         progress = Progress(checkpoint, watermark)
         self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, self._clock))
         parallelism = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        return QueryFrames(plan, query, sources, self._spark, parallelism)
+        return QueryFrames(plan, query, sources, self._spark, parallelism, named)
 
     def _source(self, node: str, named: bool) -> Source:
         plan = self._spec.plan.sources[node]

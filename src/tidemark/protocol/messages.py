@@ -17,8 +17,6 @@ from tidemark.compiler.plan.plan import ExecutionPlan
 if TYPE_CHECKING:
     from tidemark.errors import TidemarkError
 
-VERSION = 1
-
 
 class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -12,8 +12,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-VERSION = 1
-
 
 class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")

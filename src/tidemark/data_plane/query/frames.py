@@ -146,13 +146,20 @@ class QueryFrames(Frames):
     """The streaming frames of one query."""
 
     def __init__(
-        self, plan: ExecutionPlan, query: QueryPlan, sources: dict[str, Source], spark: SparkSession, parallelism: int
+        self,
+        plan: ExecutionPlan,
+        query: QueryPlan,
+        sources: dict[str, Source],
+        spark: SparkSession,
+        parallelism: int,
+        named: bool,
     ) -> None:
         super().__init__(plan)
         self._query = query
         self._sources = sources
         self._spark = spark
         self._parallelism = parallelism
+        self._named = named
 
     def terminal(self) -> DataFrame:
         """What the sinks on the main path need of the last node, and no more: Spark cannot see past the epoch."""
@@ -172,8 +179,7 @@ class QueryFrames(Frames):
 
     def set_source_names(self) -> None:
         """Spark looks at this setting when a stream is defined and again when its query starts."""
-        named = not reads_a_node_twice(self.plan, self._query)
-        self._spark.conf.set(SOURCE_NAMES, "true" if named else "false")
+        self._spark.conf.set(SOURCE_NAMES, "true" if self._named else "false")
 
     def counted(self, frame: DataFrame, name: str, **metrics: Column) -> DataFrame:
         return observe(frame, name, **metrics)
@@ -247,7 +253,7 @@ class EpochFrames(Frames):
         if name.partition(":")[2] not in self._side_operators:
             return frame
         self._observations[name] = Observation(name)
-        return frame.observe(self._observations[name], *[metric.alias(alias) for alias, metric in metrics.items()])
+        return observe(frame, self._observations[name], **metrics)
 
     def observed(self) -> dict[str, list[Any]]:
         """What the operators behind side ports counted; complete once their sinks have been written."""

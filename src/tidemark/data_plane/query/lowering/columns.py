@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import Column as PlanColumn
@@ -27,14 +27,9 @@ def event_time(column: Column, name: str) -> Column:
     return column.alias(name, metadata={_EVENT_TIME_TAG: 0})
 
 
-def untagged(column: Column, name: str) -> Column:
-    """The same values, of no meaning to the watermark."""
-    return column.alias(name, metadata={})
-
-
-def observe(frame: DataFrame, name: str, **metrics: Column) -> DataFrame:
+def observe(frame: DataFrame, under: str | Observation, **metrics: Column) -> DataFrame:
     """Counts in the same pass; the values come back by position, in the order given here."""
-    return frame.observe(name, *[metric.alias(alias) for alias, metric in metrics.items()])
+    return frame.observe(under, *[metric.alias(alias) for alias, metric in metrics.items()])
 
 
 def fenced(frame: DataFrame, name: str) -> DataFrame:
