@@ -22,6 +22,7 @@ from tidemark.errors import StateFault
 _KEPT = 100
 _NONE_YET = b"-"
 _RESCALED = "rescaled"
+_PARALLELISM = "spark.sql.shuffle.partitions"
 
 
 class Checkpoint:
@@ -88,7 +89,7 @@ class Checkpoint:
         if logged is None:
             return None
         conf = json.loads((self.folder / "offsets" / str(logged)).read_bytes().split(b"\n")[1])["conf"]
-        return int(conf["spark.sql.shuffle.partitions"])
+        return int(conf[_PARALLELISM]) if _PARALLELISM in conf else None
 
     def rescaled(self, epoch: int) -> None:
         """Spark has added an epoch after `epoch` that holds the same state, spread anew: it gets the same record."""
