@@ -183,13 +183,21 @@ class Checkpoint:
                 _drop(self.folder / "offsets" / str(epoch))
 
     def _drop_unused_listings(self) -> None:
-        """A file source lists its files before the epoch is logged; what no epoch refers to is listed again."""
+        """A file source lists its files before the epoch is logged; what no epoch refers to is listed again.
+
+        Else the first epoch after a start would take those files and the next ones too. A listing that also sums up
+        earlier ones may be all that is left of them: it stays, if it is whole, and so do its neighbours. Of other
+        sources, and before their first epoch, nobody can say what is used.
+        """
         last = self.last_logged()
         used = {} if last is None else _logged_offsets(self.folder / "offsets" / str(last))
         for source in self._sources:
-            newest = used.get(source, {}).get("logOffset", -1)
-            for listing in (self.folder / "sources" / source).glob("[0-9]*"):
-                if int(listing.stem) > newest and not _is_whole_listing(listing):
+            newest = used.get(source, {}).get("logOffset")
+            listings = list((self.folder / "sources" / source).glob("[0-9]*"))
+            unused = [listing for listing in listings if newest is None or int(listing.stem) > newest]
+            sums_up = any(listing.suffix and _is_whole_listing(listing) for listing in unused)
+            for listing in unused:
+                if (newest is not None and not sums_up) or not _is_whole_listing(listing):
                     _drop(listing)
 
     def _forget_unlogged_start(self) -> None:

@@ -24,6 +24,7 @@ from tidemark.durable import lock_exclusively
 from tidemark.errors import StateFault
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import Failed, Failure, RunSpec
+from tidemark.protocol.start import Rescale, Restore
 
 _LOG = logging.getLogger("tidemark.data_plane")
 _REPORT_FD = "TIDEMARK_REPORT_FD"
@@ -53,7 +54,8 @@ def main() -> int:
 
 
 def _run(spec: RunSpec, send: Callable[[Message], None], link: ControlLink | None) -> int:
-    parallelism = spec.plan.parallelism or os.cpu_count() or 1
+    asked = spec.prepare.parallelism if isinstance(spec.prepare, Restore | Rescale) else None
+    parallelism = asked or spec.plan.parallelism or os.cpu_count() or 1
     spark = create_session(
         f"tidemark-{spec.plan.job}", master=spec.master, driver_memory=spec.driver_memory, parallelism=parallelism
     )
