@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class FlatJson:
+    """Spark's own JSON reader over the same records: twice as fast as decoding lines, but it has no line to show.
+
+    `read` takes the columns and the name of the one that holds what could not be read. It may be used for an epoch
+    only if `fits` says that every line of its files is at most one JSON object without another inside.
+    """
+
+    read: Callable[[str, str], DataFrame]
+    fits: Callable[[EpochScan], bool]
+
+
+@dataclass(frozen=True)
 class Records:
     """Raw records and how to read them: expressions over `frame`.
 
@@ -39,6 +51,7 @@ class Records:
     offset: SparkColumn | None = None
     partition_column: str | None = None
     partitions: int = 1
+    flat_json: FlatJson | None = None
 
 
 class EpochScan(Protocol):

@@ -19,6 +19,7 @@ from tidemark.errors import StateFault
 
 _KEPT = 100
 _NONE_YET = b"-"
+_LINES = "lines-to-decode"
 
 
 class Checkpoint:
@@ -46,6 +47,13 @@ class Checkpoint:
     def take_back_commit(self, epoch: int) -> None:
         """Makes Spark run an epoch again at its next start."""
         _drop(self.folder / "commits" / str(epoch))
+
+    def remember_lines_to_decode(self) -> None:
+        """From now on the query decodes its JSON lines: some are not flat."""
+        write_atomically(self._records / _LINES, "")
+
+    def has_lines_to_decode(self) -> bool:
+        return (self._records / _LINES).exists()
 
     def record(self, epoch: int) -> dict[str, Any]:
         """The record of a committed epoch; its absence means that somebody else changed the folder."""

@@ -33,7 +33,7 @@ from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
-from tidemark.data_plane.query_driver import QueryDriver, StopRequested
+from tidemark.data_plane.query_driver import NotFlat, QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
@@ -144,7 +144,7 @@ class JobDriver:
         return "FINISHED"
 
     def _finish_reading(self, driver: QueryDriver) -> None:
-        """Waits until Spark has nothing left to do for a query; a stop or a failure ends the wait."""
+        """Waits until Spark has nothing left to do for a query, started again or not; a stop or a failure ends it."""
         done = threading.Event()
 
         def wait() -> None:
@@ -156,8 +156,11 @@ class JobDriver:
                 _LOG.debug("query %s ended while being waited for: %s", driver.id, problem)
             self._changed.set()
 
-        threading.Thread(target=wait, daemon=True).start()
+        waiting: threading.Thread | None = None
         while not done.is_set() and not self._stop_asked.is_set():
+            if waiting is None or not waiting.is_alive():
+                waiting = threading.Thread(target=wait, daemon=True)
+                waiting.start()
             self._watch()
 
     def _wait_for_stop(self) -> str:
@@ -177,7 +180,10 @@ class JobDriver:
         for driver in self.queries:
             if driver.query.isActive:
                 continue
-            if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested):
+            if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested | NotFlat):
+                continue
+            if isinstance(driver.failure, NotFlat):
+                driver.decode_lines()
                 continue
             raise driver.failure or driver.query.exception() or EngineFault(f"query {driver.id} stopped by itself")
 
@@ -186,7 +192,7 @@ class JobDriver:
         for driver in self.queries:
             driver.stop(deadline)
         for driver in self.queries:
-            if driver.failure is not None and not isinstance(driver.failure, StopRequested):
+            if driver.failure is not None and not isinstance(driver.failure, StopRequested | NotFlat):
                 raise driver.failure
 
     def _abandon_queries(self) -> None:
@@ -222,7 +228,8 @@ class JobDriver:
         progress = Progress(checkpoint, watermark)
         self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, self._clock))
         parallelism = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        return QueryFrames(plan, query, sources, self._spark, parallelism, named)
+        flat = not checkpoint.has_lines_to_decode()
+        return QueryFrames(plan, query, sources, self._spark, parallelism, named, flat)
 
     def _source(self, node: str, named: bool) -> Source:
         plan = self._spec.plan.sources[node]

@@ -34,6 +34,10 @@ class StopRequested(Exception):
     """Raised instead of beginning another epoch; that epoch is logged and runs at the next start."""
 
 
+class NotFlat(Exception):
+    """The epoch has JSON lines that Spark's own reader would not read rightly; nothing of it has run."""
+
+
 class QueryDriver:
     def __init__(
         self,
@@ -63,16 +67,23 @@ class QueryDriver:
         self._reports: dict[int, EpochCommitted] = {}
 
     def start(self, frames: QueryFrames, output_mode: str, interval_ms: int) -> None:
-        self._frames = frames
-        frame = frames.terminal()
-        writer = frame.writeStream.outputMode(output_mode).foreachBatch(self._on_epoch)
-        writer = writer.option("checkpointLocation", str(self._checkpoint.folder)).queryName(self.id)
-        self._writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
-        self._start()
+        self._output_mode = output_mode
+        self._interval_ms = interval_ms
+        self._start(frames)
 
-    def _start(self) -> None:
+    def decode_lines(self) -> None:
+        """Starts a query again that found lines which are not flat JSON, and reads it that way from now on."""
+        self._attached.clear()
+        self.failure = None
+        self._checkpoint.remember_lines_to_decode()
+        self._start(self._frames.decoding_lines())
+
+    def _start(self, frames: QueryFrames) -> None:
+        self._frames = frames
+        writer = frames.terminal().writeStream.outputMode(self._output_mode).foreachBatch(self._on_epoch)
+        writer = writer.option("checkpointLocation", str(self._checkpoint.folder)).queryName(self.id)
         self._frames.set_source_names()
-        self._query = self._writer.start()
+        self._query = writer.trigger(processingTime=f"{self._interval_ms} milliseconds").start()
         self._execution = Execution(self._query)
         self._attached.set()
 
@@ -103,6 +114,8 @@ class QueryDriver:
             raise StopRequested
         started = time.monotonic()
         self._failpoints.reach("after_log", epoch)
+        if not self._frames.fit(self._execution):
+            raise NotFlat
         self._checkpoint.keep_offsets(epoch)
         facts = self._execution.facts()
         self.progress.watermark.at_least(facts.watermark_ms * 1000)
@@ -198,7 +211,7 @@ class QueryDriver:
         self._query.stop()
         self._attached.clear()
         self._checkpoint.take_back_commit(self.progress.last_epoch)
-        self._start()
+        self._start(self._frames)
         self._query.processAllAvailable()
 
     def _repeat(self, frame: DataFrame) -> None:

@@ -12,7 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from tidemark.compiler.plan.plan import BranchPlan, ExecutionPlan, QueryPlan, SinkPlan
-from tidemark.data_plane.epoch.accounting import EpochCounts
+from tidemark.data_plane.epoch.accounting import EpochCounts, Observed
 from tidemark.data_plane.epoch.rows import rows_for
 from tidemark.data_plane.epoch.side_ports import EpochSidePorts, SidePorts
 from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter
@@ -38,13 +38,15 @@ class EpochRunner:
     def run(self, frame: DataFrame, epoch: int, execution: Execution, facts: EpochFacts) -> EpochCounts:
         """Everything of the epoch that readers can see; raises before the first commit when the input is refused."""
         counts = EpochCounts(observed={})
-        self._write_main(frame, epoch, execution, counts)
-        counts.observed = execution.observed()
+        self._write_main(frame, epoch, execution, facts, counts)
+        counts.observed = self.side_ports.observed(execution, facts)
         side = self.side_ports.collect(execution, facts, counts)
         self._write_side(side, epoch, counts)
         return counts
 
-    def _write_main(self, frame: DataFrame, epoch: int, execution: Execution, counts: EpochCounts) -> None:
+    def _write_main(
+        self, frame: DataFrame, epoch: int, execution: Execution, facts: EpochFacts, counts: EpochCounts
+    ) -> None:
         sinks = [opened for opened in self.sinks if not self.side_ports.feeds(opened.plan.id)]
         pending = [opened for opened in sinks if opened.sink.held(epoch) is None]
         several = len(pending) > 1
@@ -52,7 +54,7 @@ class EpochRunner:
             frame = frame.persist(StorageLevel.DISK_ONLY)
         if len(pending) != 1 or self._refuses_input():
             frame.write.format("noop").mode("append").save()
-            self._check_input(execution)
+            self._check_input(self.side_ports.observed(execution, facts))
         for opened in sinks:
             counts.sink_rows[opened.plan.id] = self._write(opened, self._port_of(frame, opened.plan), epoch)
         if several:
@@ -84,8 +86,7 @@ class EpochRunner:
             source.on_error == "fail" or source.max_error_rate is not None for source in sources
         )
 
-    def _check_input(self, execution: Execution) -> None:
-        observed = execution.observed()
+    def _check_input(self, observed: Observed) -> None:
         for node in self.query.sources:
             events_in, _, errors, *_ = observed.get(f"source:{node}", [0, 0, 0])
             if self.finished and events_in:

@@ -20,12 +20,15 @@ from tidemark.schema import Type, parse_type
 VALUE = "__tm_value"
 _PARSED = "__tm_parsed"
 _RECORD = "__tm_record"
+_REFUSED = "__tm_refused"
 _NOT_UTF8 = "the record is not valid UTF-8"
 
 
 @dataclass(frozen=True)
 class Problem:
     """`condition` is true for a bad record (null counts as false); `code` and `message` say why.
+
+    `leaves_null` names the payload column that such a record has no value for, where that follows.
 
     Conditions must be cheap, and free of what Spark cannot compile: one that is not made the whole scan five times
     slower, although it was never evaluated.
@@ -34,10 +37,11 @@ class Problem:
     condition: Column
     code: Column
     message: Column
+    leaves_null: str | None = None
 
 
-def problem(code: RecordError, condition: Column, message: Column | str) -> Problem:
-    return Problem(condition, F.lit(code.value), F.lit(message) if isinstance(message, str) else message)
+def problem(code: RecordError, condition: Column, message: Column | str, leaves_null: str | None = None) -> Problem:
+    return Problem(condition, F.lit(code.value), F.lit(message) if isinstance(message, str) else message, leaves_null)
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,22 @@ def _json(frame: DataFrame, plan: SourcePlan) -> Decoded:
     payload = [_from_json_value(F.col(_RECORD).getField(name), type_).alias(name) for name, type_ in fields]
     problems = [_not_decoded(wrapped, fields), *_unread(fields, lambda name: F.col(_RECORD).getField(name), F.col)]
     return Decoded(frame.select("*", *payload), tuple(problems))
+
+
+def decode_flat_json(read: Callable[[str, str], DataFrame], plan: SourcePlan) -> Decoded:
+    """Flat JSON lines through Spark's own reader, which takes half the time of `from_json` and has no line to show."""
+    fields = [(column.name, parse_type(column.type)) for column in plan.columns]
+    raw = {name: f"__tm_raw_{name}" if _converted(type_) else name for name, type_ in fields}
+    columns = ", ".join(f"`{name}` {_json_type(type_)}" for name, type_ in fields)
+    frame = read(f"{columns}, `{_REFUSED}` string", _REFUSED).withColumnsRenamed(raw)
+    converted = {name: _from_json_value(F.col(raw[name]), type_) for name, type_ in fields if raw[name] != name}
+    not_read = problem(RecordError.BAD_JSON, F.col(_REFUSED).isNotNull(), "the record is not one JSON object")
+    problems = [not_read, *_unread(fields, lambda name: F.col(raw[name]), F.col)]
+    return Decoded(frame.withColumns(converted) if converted else frame, tuple(problems))
+
+
+def _converted(type_: Type) -> bool:
+    return bool(type_.unit) or type_.name == "timestamp"
 
 
 def _not_decoded(wrapped: Column, fields: list[tuple[str, Type]]) -> Problem:
@@ -120,6 +140,7 @@ def _unread(
             F.concat(
                 F.lit(f"field `{name}` cannot be read as {type_}: "), F.substring(raw(name).cast("string"), 1, 100)
             ),
+            leaves_null=name,
         )
         for name, type_ in fields
         if type_.name == "timestamp"
