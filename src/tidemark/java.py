@@ -1,0 +1,12 @@
+"""Where Java is: the one that Spark takes, for everything else that runs on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+
+def java_path() -> str | None:
+    """The java that Spark would take: that of JAVA_HOME, else the first on PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
