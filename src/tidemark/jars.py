@@ -19,7 +19,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from tidemark.errors import EnvironmentFault
-from tidemark.java import java_path
+from tidemark.java import require_java
 
 CONNECTOR = "connector"
 BROKER = "broker"
@@ -53,7 +53,12 @@ def locked(set_: str) -> tuple[Jar, ...]:
     """The jars of a set, as `jars.lock` pins them."""
     lines = resources.files("tidemark").joinpath("jars.lock").read_text(encoding="utf-8").splitlines()
     entries = (line.split() for line in lines if not line.startswith("#"))
-    return tuple(Jar(*coordinates.split(":"), sha256) for name, coordinates, sha256 in entries if name == set_)
+    return tuple(_jar(coordinates, sha256) for name, coordinates, sha256 in entries if name == set_)
+
+
+def _jar(coordinates: str, sha256: str) -> Jar:
+    group, name, version = coordinates.split(":")
+    return Jar(group, name, version, sha256)
 
 
 def folder(set_: str) -> Path:
@@ -94,7 +99,7 @@ def _run_ivy(jars: Iterable[Jar], into: Path) -> str:
     """What Ivy said; whether it did its work is seen from the files."""
     order = into / "ivy.xml"
     order.write_text(_order(jars), encoding="utf-8")
-    command = [_java(), "-cp", f"{_spark_jars()}/*", "org.apache.ivy.Main", "-m2compatible", "-ivy", str(order)]
+    command = [require_java(), "-cp", f"{_spark_jars()}/*", "org.apache.ivy.Main", "-m2compatible", "-ivy", str(order)]
     command += ["-confs", "default", "-retrieve", f"{into}/[artifact]-[revision].[ext]"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False)
     return done.stdout + done.stderr
@@ -137,13 +142,6 @@ def _offline_hint() -> str:
         f"this machine must reach Maven Central once: run `{COMMAND}` when it can, or copy the folder "
         f"{folder(CONNECTOR).parent} from an environment that has it"
     )
-
-
-def _java() -> str:
-    found = java_path()
-    if found is None:
-        raise EnvironmentFault("there is no java in JAVA_HOME or on PATH", hint="install Java 17 or newer")
-    return found
 
 
 def _spark_jars() -> Path:
