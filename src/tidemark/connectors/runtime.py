@@ -9,6 +9,7 @@ from tidemark.connectors.console.sink import ConsoleSink
 from tidemark.connectors.files.sink import FilesSink
 from tidemark.connectors.files.source import FilesSource
 from tidemark.connectors.generator.source import GeneratorSource
+from tidemark.connectors.kafka.sink import kafka_sink
 from tidemark.connectors.sqlite.sink import SqliteSink
 
 SOURCES: dict[str, Callable[[SourceContext], Source]] = {
@@ -18,5 +19,6 @@ SOURCES: dict[str, Callable[[SourceContext], Source]] = {
 SINKS: dict[str, Callable[[SinkContext], Sink]] = {
     "console": ConsoleSink,
     "files": FilesSink,
+    "kafka": kafka_sink,
     "sqlite": SqliteSink,
 }

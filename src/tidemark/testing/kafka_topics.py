@@ -82,6 +82,7 @@ class Topics:
                 "isolation.level": isolation,
                 "enable.partition.eof": True,
                 "fetch.message.max.bytes": 32 * 1024 * 1024,
+                "fetch.wait.max.ms": 10,
             }
         )
         try:
