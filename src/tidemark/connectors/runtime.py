@@ -10,11 +10,13 @@ from tidemark.connectors.files.sink import FilesSink
 from tidemark.connectors.files.source import FilesSource
 from tidemark.connectors.generator.source import GeneratorSource
 from tidemark.connectors.kafka.sink import kafka_sink
+from tidemark.connectors.kafka.source import KafkaSource
 from tidemark.connectors.sqlite.sink import SqliteSink
 
 SOURCES: dict[str, Callable[[SourceContext], Source]] = {
     "files": FilesSource,
     "generator": GeneratorSource,
+    "kafka": KafkaSource,
 }
 SINKS: dict[str, Callable[[SinkContext], Sink]] = {
     "console": ConsoleSink,

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from tidemark.compiler.plan.plan import AggregatePlan, QueryPlan, WindowPlan
-from tidemark.connectors.connector import Sink, SinkContext, Source, SourceContext
+from tidemark.connectors.connector import GrowingSource, NotedSource, Sink, SinkContext, Source, SourceContext
 from tidemark.connectors.runtime import SINKS, SOURCES
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import added
@@ -33,7 +33,7 @@ from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
-from tidemark.data_plane.query_driver import QueryDriver, StopRequested
+from tidemark.data_plane.query_driver import PartitionsGrew, QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
@@ -71,6 +71,7 @@ class JobDriver:
         self._stop_asked = threading.Event()
         self.queries: list[QueryDriver] = []
         self._sinks: list[Sink] = []
+        self._sources: dict[str, dict[str, Source]] = {}
 
     @property
     def finished(self) -> bool:
@@ -96,8 +97,7 @@ class JobDriver:
         finally:
             self._spark.streams.removeListener(listener)
             self._abandon_queries()
-            for sink in self._sinks:
-                sink.close()
+            self._close()
 
     def ask_stop(self) -> None:
         self._stop_asked.set()
@@ -144,7 +144,7 @@ class JobDriver:
         return "FINISHED"
 
     def _finish_reading(self, driver: QueryDriver) -> None:
-        """Waits until Spark has nothing left to do for a query; a stop or a failure ends the wait."""
+        """Waits until Spark has nothing left to do for a query, started again or not; a stop or a failure ends it."""
         done = threading.Event()
 
         def wait() -> None:
@@ -156,8 +156,11 @@ class JobDriver:
                 _LOG.debug("query %s ended while being waited for: %s", driver.id, problem)
             self._changed.set()
 
-        threading.Thread(target=wait, daemon=True).start()
+        waiting: threading.Thread | None = None
         while not done.is_set() and not self._stop_asked.is_set():
+            if waiting is None or not waiting.is_alive():
+                waiting = threading.Thread(target=wait, daemon=True)
+                waiting.start()
             self._watch()
 
     def _wait_for_stop(self) -> str:
@@ -177,7 +180,10 @@ class JobDriver:
         for driver in self.queries:
             if driver.query.isActive:
                 continue
-            if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested):
+            if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested | PartitionsGrew):
+                continue
+            if isinstance(driver.failure, PartitionsGrew):
+                self._make_room(driver)
                 continue
             raise driver.failure or driver.query.exception() or EngineFault(f"query {driver.id} stopped by itself")
 
@@ -186,7 +192,7 @@ class JobDriver:
         for driver in self.queries:
             driver.stop(deadline)
         for driver in self.queries:
-            if driver.failure is not None and not isinstance(driver.failure, StopRequested):
+            if driver.failure is not None and not isinstance(driver.failure, StopRequested | PartitionsGrew):
                 raise driver.failure
 
     def _abandon_queries(self) -> None:
@@ -195,6 +201,14 @@ class JobDriver:
             for driver in self.queries:
                 if driver.started and driver.query.isActive:
                     driver.query.stop()
+
+    def _close(self) -> None:
+        for sink in self._sinks:
+            sink.close()
+        for sources in self._sources.values():
+            for source in sources.values():
+                if isinstance(source, NotedSource):
+                    source.close()
 
     # --- building ---------------------------------------------------------------------------------------------
 
@@ -219,10 +233,26 @@ class JobDriver:
             finished=self.finished,
         )
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
+        _grow(watermark, sources)
         progress = Progress(checkpoint, watermark)
         self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, self._clock))
+        self._sources[query.id] = sources
+        return self._frames(query)
+
+    def _frames(self, query: QueryPlan) -> QueryFrames:
+        plan, sources = self._spec.plan, self._sources[query.id]
         parallelism = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        named = not reads_a_node_twice(plan, query)
         return QueryFrames(plan, query, sources, self._spark, parallelism, named)
+
+    def _make_room(self, driver: QueryDriver) -> None:
+        """Looks again how many partitions there are, and starts the query again with a place for each."""
+        (query,) = (query for query in self._spec.plan.queries if query.id == driver.id)
+        for source in self._sources[query.id].values():
+            if isinstance(source, GrowingSource):
+                source.refresh()
+        _grow(driver.progress.watermark, self._sources[query.id])
+        driver.make_room(self._frames(query))
 
     def _source(self, node: str, named: bool) -> Source:
         plan = self._spec.plan.sources[node]
@@ -231,6 +261,7 @@ class JobDriver:
             options=resolve(plan.options, os.environ, node),
             base=Path(self._spec.base),
             epoch=self._spec.plan.epoch,
+            job=self._spec.plan.job,
             first_started_ms=int(self._spec.first_started_at.timestamp() * 1000),
             named=named,
         )
@@ -280,6 +311,12 @@ class JobDriver:
         """The driver of a query that has started; a signal can come before `start` has returned."""
         started = (driver for driver in self.queries if driver.started)
         return next((driver for driver in started if str(driver.query.id) == query_id), None)
+
+
+def _grow(watermark: QueryWatermark, sources: Mapping[str, Source]) -> None:
+    for node, source in sources.items():
+        if isinstance(source, GrowingSource):
+            watermark.grow(node, source.partitions, source.present())
 
 
 class _Listener(StreamingQueryListener):

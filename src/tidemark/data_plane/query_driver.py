@@ -16,7 +16,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.compiler.plan.plan import DedupPlan, WindowPlan
-from tidemark.connectors.connector import Source
+from tidemark.connectors.connector import GrowingSource, NotedSource, Source
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import Accountant, EpochCounts
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
@@ -32,6 +32,10 @@ _STARTING = 60.0
 
 class StopRequested(Exception):
     """Raised instead of beginning another epoch; that epoch is logged and runs at the next start."""
+
+
+class PartitionsGrew(Exception):
+    """The epoch reads partitions that the query has no place for; nothing of it has run."""
 
 
 class QueryDriver:
@@ -60,10 +64,13 @@ class QueryDriver:
         self._stopping = threading.Event()
         self._attached = threading.Event()
         self._quiet_since = clock()
+        self._epoch_began = clock()
+        self._planned_at: float | None = None
         self._reports: dict[int, EpochCommitted] = {}
 
     def start(self, frames: QueryFrames, output_mode: str, interval_ms: int) -> None:
         self._frames = frames
+        self._output_mode, self._interval_ms = output_mode, interval_ms
         frame = frames.terminal()
         writer = frame.writeStream.outputMode(output_mode).foreachBatch(self._on_epoch)
         writer = writer.option("checkpointLocation", str(self._checkpoint.folder)).queryName(self.id)
@@ -75,6 +82,12 @@ class QueryDriver:
         self._query = self._writer.start()
         self._execution = Execution(self._query)
         self._attached.set()
+
+    def make_room(self, frames: QueryFrames) -> None:
+        """Starts a query again that found new partitions; the epoch that has them is logged and runs now."""
+        self._attached.clear()
+        self.failure = None
+        self.start(frames, self._output_mode, self._interval_ms)
 
     @property
     def started(self) -> bool:
@@ -90,6 +103,7 @@ class QueryDriver:
         """An exception here stops the query and leaves the epoch to be replayed."""
         self._attached.wait(_STARTING)
         with self._turn:
+            self._epoch_began = self._clock()
             try:
                 self._epoch(frame, epoch)
             except Exception as failure:
@@ -103,6 +117,7 @@ class QueryDriver:
             raise StopRequested
         started = time.monotonic()
         self._failpoints.reach("after_log", epoch)
+        self._check_room(epoch)
         self._checkpoint.keep_offsets(epoch)
         facts = self._execution.facts()
         self.progress.watermark.at_least(facts.watermark_ms * 1000)
@@ -116,13 +131,33 @@ class QueryDriver:
         self._reports[epoch] = self._report(epoch, facts, counts, time.monotonic() - started)
         self._failpoints.reach("after_epoch_record", epoch)
 
+    def _check_room(self, epoch: int) -> None:
+        growing = [source for source in self._sources.values() if isinstance(source, GrowingSource)]
+        logged = self._checkpoint.logged_offsets(epoch) if growing else []
+        if any(source.outgrown(offsets) for source in growing for offsets in logged):
+            raise PartitionsGrew
+
     def _advance_watermark(self, counts: EpochCounts) -> None:
         watermark = self.progress.watermark
+        since_planned = self._since_planned()
         for node in self._runner.query.sources:
             _, _, _, *newest = counts.observed.get(f"source:{node}", [0, 0, 0])
-            watermark.saw(node, {index: value for index, value in enumerate(newest) if value is not None})
+            heard = {index: value for index, value in enumerate(newest) if value is not None}
+            if isinstance(self._sources[node], GrowingSource):
+                watermark.quiet(node, since_planned, heard)
+            watermark.saw(node, heard)
         watermark.advance()
         self._hand_over_watermark()
+
+    def _since_planned(self) -> int:
+        """Idle time that the epochs themselves took, in microseconds: a busy partition must not keep others awake.
+
+        Counted from when the last epoch was planned, or from the last idle signal, to when this one was; nothing for
+        the first epoch after a start, which may have been planned long ago.
+        """
+        now, before = self._epoch_began, self._planned_at
+        self._planned_at = now
+        return 0 if before is None else int((now - before) * 1_000_000)
 
     def _hand_over_watermark(self) -> None:
         if (value := self.progress.watermark.value) is not None and value > 0:
@@ -143,8 +178,17 @@ class QueryDriver:
     def on_committed(self, done: StreamingQueryProgress) -> EpochCommitted | None:
         """Spark has committed an epoch; returns the report to send."""
         self._failpoints.reach("after_epoch_commit", done.batchId)
+        self._note_offsets(done.batchId)
         report = self._reports.pop(done.batchId, None)
         return report and report.model_copy(update={"lag_events": self._unread(done)})
+
+    def _note_offsets(self, epoch: int) -> None:
+        """For each source that this query accounts for, so that it is noted once."""
+        for node in self._runner.query.sources:
+            source = self._sources[node]
+            if node in self._runner.query.accounts and isinstance(source, NotedSource):
+                for offsets in self._checkpoint.logged_offsets(epoch):
+                    source.committed(offsets)
 
     def _unread(self, done: StreamingQueryProgress) -> int | None:
         """Events that wait in the source. Of several sources Spark does not say which offsets are whose."""
@@ -162,6 +206,7 @@ class QueryDriver:
         now = self._clock()
         quiet = int((now - self._quiet_since) * 1_000_000)
         self._quiet_since = now
+        self._planned_at = now if self._planned_at is not None else None
         self.move(lambda watermark: watermark.waited(quiet))
 
     @contextmanager
@@ -219,3 +264,6 @@ class QueryDriver:
         ):
             time.sleep(0.01)
         self._query.stop()
+        # Spark's own signal of the last epoch may come too late.
+        if last is not None and self._checkpoint.committed(last):
+            self._note_offsets(last)

@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainValidator
 
 from tidemark.compiler.definition.model import Model, Text, Texts, instant, problem
-from tidemark.compiler.definition.options import SinkOptions, SourceOptions, compound_columns, missing_columns
+from tidemark.compiler.definition.options import (
+    SINGLE_COLUMN,
+    SinkOptions,
+    SourceOptions,
+    compound_columns,
+    missing_columns,
+)
 from tidemark.compiler.diagnostics.diagnostic import Path, Problem
 from tidemark.compiler.diagnostics.suggest import hint_for
 from tidemark.schema import Type
@@ -17,7 +23,6 @@ from tidemark.schema import Type
 _SECRET = re.compile(r"\$[A-Z_][A-Z0-9_]*")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}|.*\$[A-Z_].*")
 _START_HINT = "Write `earliest`, `latest`, `{timestamp: 2026-01-01T00:00:00Z}` or `{offsets: {topic: {0: 100}}}`."
-SINGLE_COLUMN = {"text": "string", "raw": "binary"}
 # Of the Java client, which Spark reads with. Nothing here names a class, a file or a login.
 SOURCE_PROPERTIES = (
     "client.id",
