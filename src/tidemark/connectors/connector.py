@@ -124,7 +124,7 @@ class GrowingSource(Protocol):
         ...
 
     def refresh(self) -> None:
-        """Looks again how many partitions there are."""
+        """Forgets how many partitions there were; `present` then looks again, and raises SourceFailure in vain."""
         ...
 
 

@@ -38,7 +38,7 @@ from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
 from tidemark.durable import write_atomically
-from tidemark.errors import EngineFault
+from tidemark.errors import EngineFault, SourceFailure
 from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, Message, RunSpec, Started
 
 _LOG = logging.getLogger(__name__)
@@ -185,7 +185,20 @@ class JobDriver:
             if isinstance(driver.failure, PartitionsGrew):
                 self._make_room(driver)
                 continue
-            raise driver.failure or driver.query.exception() or EngineFault(f"query {driver.id} stopped by itself")
+            problem = driver.failure or driver.query.exception()
+            raise self._explained(driver, problem or EngineFault(f"query {driver.id} stopped by itself"))
+
+    def _explained(self, driver: QueryDriver, problem: Exception) -> Exception:
+        """The problem itself, or what a look at the sources says about one that does not explain itself."""
+        if isinstance(classify(problem), EngineFault):
+            try:
+                for source in self._sources[driver.id].values():
+                    if isinstance(source, GrowingSource):
+                        source.refresh()
+                        source.present()
+            except SourceFailure as reason:
+                return reason
+        return problem
 
     def _stop_queries(self) -> None:
         deadline = time.monotonic() + _STOP_SECONDS

@@ -145,7 +145,7 @@ sinks:
     with job.running() as running:
         wait_until(lambda: len(topics.end_offsets(name, committed=True)) == 2 and running.messages)
         produce_until_read(topics, name, running)
-        topics.produce(name, [Record(at(61, n=1), None, 1)])
+        topics.produce(name, [Record(at(60, n=1), None, 0), Record(at(61, n=1), None, 1)])
         wait_until(lambda: has_closed(job, 0))
         topics.add_partitions(name, 3)
         topics.produce(name, [Record(at(62, n=2), None, 2)])
@@ -166,7 +166,7 @@ def produce_until_read(topics: Topics, name: str, running: Any) -> None:
     """`latest` is the moment at which Spark first looks, which nobody outside can see: so send until one is read."""
 
     def read() -> bool:
-        topics.produce(name, [Record(at(60, n=0), None, 0)])
+        topics.produce(name, [Record(at(30, n=0), None, 0)])
         return bool(running.job.rows("seen"))
 
     wait_until(read, 60, interval=0.2)

@@ -97,6 +97,10 @@ def is_fenced(error: KafkaError) -> bool:
     return error.code() in FENCED or error.fatal()
 
 
+def may_work_later(error: KafkaError) -> bool:
+    return error.code() in UNAVAILABLE or error.retriable()
+
+
 def sink_fault(error: KafkaError, servers: str, topic: str, step: str) -> TidemarkError:
     code, reason = error.code(), error.str()
     if code in FENCED:
@@ -116,7 +120,7 @@ def sink_fault(error: KafkaError, servers: str, topic: str, step: str) -> Tidema
     if code in UNFIT:
         hint = "Change the options of the sink, or the topic."
         return SinkMismatch(f"Kafka at {servers} refuses topic {topic}: {reason}", hint=hint, step=step)
-    if code in UNAVAILABLE or error.retriable():
+    if may_work_later(error):
         hint = "It is tried again; check that the brokers are up."
         return SinkUnavailable(f"Kafka at {servers} does not take the rows: {reason}", hint=hint, step=step)
     return SinkFailure(f"Kafka at {servers}, topic {topic}, failed: {reason}", hint="See the brokers' log.", step=step)

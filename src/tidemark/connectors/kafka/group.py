@@ -1,23 +1,22 @@
 """The offsets of done epochs in a consumer group, for lag tools. The job itself never reads them.
 
-One request is on its way at a time; while it is, only the newest offsets are kept. A failure is told in the log and
-stops nothing.
+A thread of its own sends them, always the newest. A failure is told in the log and stops nothing.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as TookTooLong
-from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+
+from tidemark.connectors.kafka.faults import error_of, may_work_later
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_SECONDS = 20.0
 _CLOSE_SECONDS = 5.0
+_PAUSE_SECONDS = 0.2
 
 Positions = dict[str, dict[str, int]]
 
@@ -26,28 +25,50 @@ class GroupOffsets:
     def __init__(self, admin: AdminClient, group: str) -> None:
         self._admin = admin
         self._group = group
-        self._lock = threading.Lock()
-        self._sent: Future[Any] | None = None
-        self._waiting: Positions | None = None
+        self._changed = threading.Condition()
+        self._newest: Positions | None = None
+        self._closing = False
         self._complaint = ""
+        self._thread: threading.Thread | None = None
 
     def note(self, positions: Positions) -> None:
         """Returns at once."""
-        with self._lock:
-            self._waiting = positions
-            if self._sent is None:
-                self._send()
+        with self._changed:
+            self._newest = positions
+            self._changed.notify()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=f"offsets of {self._group}", daemon=True)
+            self._thread.start()
 
     def close(self) -> None:
-        """Gives what is under way a moment to arrive."""
-        while (sent := self._sent) is not None:
-            try:
-                sent.result(_CLOSE_SECONDS)
-            except (KafkaException, TookTooLong):
-                return
+        """Gives the newest a moment to arrive."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_SECONDS)
 
-    def _send(self) -> None:
-        positions, self._waiting = self._waiting or {}, None
+    def _run(self) -> None:
+        while (positions := self._next()) is not None:
+            problem = self._send(positions)
+            if problem is not None and may_work_later(problem):
+                self._keep(positions)
+            self._complain(problem)
+
+    def _next(self) -> Positions | None:
+        """Waits for something to send; None when nothing is left at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._newest is not None or self._closing)
+            positions, self._newest = self._newest, None
+            return positions
+
+    def _keep(self, positions: Positions) -> None:
+        """For another try after a moment, unless there is something newer by then."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._newest is not None, _PAUSE_SECONDS)
+            self._newest = self._newest or positions
+
+    def _send(self, positions: Positions) -> KafkaError | None:
         where = [
             TopicPartition(topic, int(partition), offset)
             for topic, offsets in positions.items()
@@ -56,24 +77,13 @@ class GroupOffsets:
         request = [ConsumerGroupTopicPartitions(self._group, where)]
         try:
             (sent,) = self._admin.alter_consumer_group_offsets(request, request_timeout=_REQUEST_SECONDS).values()
+            return next((each.error for each in sent.result().topic_partitions if each.error), None)
         except KafkaException as refused:
-            self._complain(str(refused))
-            return
-        self._sent = sent
-        sent.add_done_callback(self._arrived)
+            return error_of(refused)
 
-    def _arrived(self, sent: Future[Any]) -> None:
-        with self._lock:
-            self._sent = None
-            problem = sent.exception() or next(
-                (each.error for each in sent.result().topic_partitions if each.error), ""
-            )
-            self._complain(str(problem))
-            if self._waiting is not None:
-                self._send()
-
-    def _complain(self, problem: str) -> None:
+    def _complain(self, problem: KafkaError | None) -> None:
         """Once for each new reason."""
-        if problem and problem != self._complaint:
-            _LOG.warning("the offsets could not be noted in the consumer group %s: %s", self._group, problem)
-        self._complaint = problem
+        reason = problem.str() if problem is not None else ""
+        if reason and reason != self._complaint:
+            _LOG.warning("the offsets could not be noted in the consumer group %s: %s", self._group, reason)
+        self._complaint = reason

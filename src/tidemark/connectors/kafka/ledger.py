@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaErr
 from confluent_kafka.admin import AdminClient
 
 from tidemark.connectors.connector import SinkContext
-from tidemark.connectors.kafka.faults import error_of
+from tidemark.connectors.kafka.faults import error_of, may_work_later
 from tidemark.connectors.kafka.topics import create_missing_topic, end_offsets, topic_settings
 from tidemark.errors import Fenced, SinkMismatch, SinkUnavailable, StateFault
 
@@ -126,7 +126,7 @@ class Ledger:
             try:
                 return end_offsets(self._admin, [TopicPartition(self.topic, 0)], isolation)[self.topic, 0]
             except KafkaException as refused:
-                if not error_of(refused).retriable() or time.monotonic() > deadline:
+                if not may_work_later(error_of(refused)) or time.monotonic() > deadline:
                     raise
 
     def _newest(self, consumer: Consumer, end: int) -> Marker | None:

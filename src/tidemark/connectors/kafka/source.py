@@ -132,12 +132,11 @@ class KafkaSource:
     # --- how far it is ----------------------------------------------------------------------------------------
 
     def unread(self, end: str | None, latest: str | None) -> int | None:
-        known = [each.lag for each in self.offsets(end, latest).values()]
-        return sum(lag for lag in known if lag is not None) if end and latest else None
+        known = [each.lag for each in self.offsets(end, latest).values() if each.lag is not None]
+        return sum(known) if known else None
 
     def offsets(self, end: str | None, latest: str | None) -> dict[int, PartitionOffsets]:
-        newest = self._positions(json.loads(latest)) if latest else {}
-        read = self._positions(json.loads(end)) if end else {}
+        newest, read = self._positions(_parsed(latest)), self._positions(_parsed(end))
         return {
             number: PartitionOffsets(
                 offset, newest.get(number), max(0, newest[number] - offset) if number in newest else None
@@ -176,6 +175,14 @@ class KafkaSource:
     @cached_property
     def _noted(self) -> GroupOffsets:
         return GroupOffsets(self._admin, self._group)
+
+
+def _parsed(offsets: object) -> dict[str, Any]:
+    """Spark reports an offset as text, as an object, or as the word None when an epoch read nothing."""
+    if isinstance(offsets, str) and offsets.startswith("{"):
+        loaded: dict[str, Any] = json.loads(offsets)
+        return loaded
+    return offsets if isinstance(offsets, dict) else {}
 
 
 def _headers(headers: Column) -> Column:
