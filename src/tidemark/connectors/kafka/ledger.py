@@ -15,11 +15,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaErr
 from confluent_kafka.admin import AdminClient
 
 from tidemark.connectors.connector import SinkContext
-from tidemark.connectors.kafka.faults import error_of, may_work_later
+from tidemark.connectors.kafka.faults import MISSING, error_of, may_work_later
 from tidemark.connectors.kafka.topics import create_missing_topic, end_offsets, topic_settings
 from tidemark.errors import Fenced, SinkMismatch, SinkUnavailable, StateFault
 
 _READ_SECONDS = 60.0
+_PAUSE_SECONDS = 0.05
 # Small segments: only closed ones are compacted, and every start reads the topic.
 _SETTINGS = {
     "cleanup.policy": "compact",
@@ -120,14 +121,17 @@ class Ledger:
             consumer.close()
 
     def _end(self, isolation: IsolationLevel) -> int:
-        """A topic that was just created has no leader for a moment."""
+        """A topic that was just created, or whose broker was, has no leader for a moment."""
         deadline = time.monotonic() + _READ_SECONDS
         while True:
             try:
                 return end_offsets(self._admin, [TopicPartition(self.topic, 0)], isolation)[self.topic, 0]
             except KafkaException as refused:
-                if not may_work_later(error_of(refused)) or time.monotonic() > deadline:
+                error = error_of(refused)
+                passing = may_work_later(error) or error.code() in MISSING
+                if not passing or time.monotonic() > deadline:
                     raise
+            time.sleep(_PAUSE_SECONDS)
 
     def _newest(self, consumer: Consumer, end: int) -> Marker | None:
         newest: Marker | None = None
