@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tidemark import jars
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tidemark.testing.kafka_broker import KafkaBroker
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +23,18 @@ def spark() -> Iterator[SparkSession]:
 
     # Tests run each piece of code a few times only: optimising it costs more than it saves.
     os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    session = create_session("tidemark-tests", driver_memory="1g", parallelism=2)
+    session = create_session("tidemark-tests", driver_memory="1g", parallelism=2, jars=jars.require(jars.CONNECTOR))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[KafkaBroker]:
+    """One broker for the whole run; tests use topics of their own."""
+    from tidemark.testing.kafka_broker import KafkaBroker
+
+    with KafkaBroker() as broker:
+        yield broker
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 class RecordError(StrEnum):
     """MEANINGS has a line for each."""
 
+    MISSING_VALUE = "missing_value"
     INVALID_UTF8 = "invalid_utf8"
     BAD_JSON = "bad_json"
     WRONG_TYPE = "wrong_type"
@@ -18,6 +19,7 @@ class RecordError(StrEnum):
 
 
 MEANINGS: dict[RecordError, str] = {
+    RecordError.MISSING_VALUE: "The record has a key but no value: a tombstone of Kafka.",
     RecordError.INVALID_UTF8: "The bytes of the record are not UTF-8.",
     RecordError.BAD_JSON: "The record is not exactly one JSON object.",
     RecordError.WRONG_TYPE: "A field is there but cannot be read as its type; the message names the field.",

@@ -11,12 +11,16 @@ from tidemark.compiler.definition.options import SinkOptions, SourceOptions
 from tidemark.connectors.console.options import ConsoleSinkOptions
 from tidemark.connectors.files.options import FilesSinkOptions, FilesSourceOptions
 from tidemark.connectors.generator.options import GeneratorSourceOptions
+from tidemark.connectors.kafka.options import KafkaSinkOptions, KafkaSourceOptions
 from tidemark.connectors.sqlite.options import SqliteSinkOptions
 
 
 @dataclass(frozen=True)
 class Connector:
-    """`formats` are those a definition may name beside the connector; `later` are directions still to come."""
+    """`formats` are those a definition may name beside the connector; `later` are directions still to come.
+
+    `jars` is the set of jars that Spark needs for it, by its name in the lock file.
+    """
 
     name: str
     docs: str
@@ -25,6 +29,7 @@ class Connector:
     guarantee: str = ""
     formats: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
+    jars: str | None = None
 
 
 CONNECTORS: tuple[Connector, ...] = (
@@ -41,8 +46,11 @@ CONNECTORS: tuple[Connector, ...] = (
     Connector(
         "kafka",
         "Topics of Apache Kafka.",
+        source=KafkaSourceOptions,
+        sink=KafkaSinkOptions,
+        guarantee="exactly once for readers of committed records; at least once when `delivery` says so",
         formats=("json", "csv", "text", "raw"),
-        later=("source", "sink"),
+        jars="connector",
     ),
     Connector("postgres", "Tables of PostgreSQL; as a source, their changes.", later=("source", "sink")),
     Connector("http", "Events pushed in, or rows sent out, over HTTP.", later=("source", "sink")),

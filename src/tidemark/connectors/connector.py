@@ -7,10 +7,10 @@ A source gives raw records; decoding, error rows and event time are the engine's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +49,7 @@ class Records:
     key: SparkColumn | None = None
     partition: SparkColumn | None = None
     offset: SparkColumn | None = None
+    headers: SparkColumn | None = None
     partition_column: str | None = None
     partitions: int = 1
     flat_json: FlatJson | None = None
@@ -75,10 +76,29 @@ class SourceContext:
     base: Path  # relative paths in options are relative to this folder
     epoch: EpochPolicy
     first_started_ms: int
+    job: str = ""
     named: bool = True
 
     def reader(self, spark: SparkSession) -> DataStreamReader:
         return spark.readStream.name(self.plan.id) if self.named else spark.readStream
+
+
+@dataclass(frozen=True)
+class PartitionOffsets:
+    """`offset` is the next to be read, `end` the one after the newest there is; None when that is not known."""
+
+    offset: int
+    end: int | None = None
+    lag: int | None = None
+
+
+@runtime_checkable
+class CountsOffsets(Protocol):
+    """What a source also has whose partitions count their events."""
+
+    def offsets(self, end: str | None, latest: str | None) -> dict[int, PartitionOffsets]:
+        """By partition, from the offsets Spark reports after an epoch."""
+        ...
 
 
 class Source(Protocol):
@@ -98,6 +118,38 @@ class Source(Protocol):
     def unread(self, end: str | None, latest: str | None) -> int | None:
         """How many events wait, from the offsets Spark reports after an epoch; None where offsets do not tell."""
         ...
+
+
+@runtime_checkable
+class GrowingSource(Protocol):
+    """What a source also has whose partitions can come into being while the job runs.
+
+    Each epoch takes something from every partition that has something unread: one that an epoch took nothing from
+    was quiet until that epoch was planned.
+    """
+
+    def present(self) -> Collection[int]:
+        """Those of the numbers below `partitions` that stand for something."""
+        ...
+
+    def outgrown(self, logged: Mapping[str, Any]) -> bool:
+        """Whether an epoch's offsets speak of partitions that were not there at the last look."""
+        ...
+
+    def refresh(self) -> None:
+        """Forgets how many partitions there were; `present` then looks again, and raises SourceFailure in vain."""
+        ...
+
+
+@runtime_checkable
+class NotedSource(Protocol):
+    """What a source also has that is told how far the job has come, for others to see."""
+
+    def committed(self, logged: Mapping[str, Any]) -> None:
+        """An epoch is done, with these offsets of one of the query's sources. Returns at once and never raises."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class EpochRows(Protocol):

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from tidemark.compiler.plan.plan import AggregatePlan, QueryPlan, WindowPlan
-from tidemark.connectors.connector import Sink, SinkContext, Source, SourceContext
+from tidemark.connectors.connector import GrowingSource, NotedSource, Sink, SinkContext, Source, SourceContext
 from tidemark.connectors.runtime import SINKS, SOURCES
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import added
@@ -33,12 +33,12 @@ from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
-from tidemark.data_plane.query_driver import NotFlat, QueryDriver, StopRequested
+from tidemark.data_plane.query_driver import Outgrown, QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
 from tidemark.durable import write_atomically
-from tidemark.errors import EngineFault
+from tidemark.errors import EngineFault, SourceFailure
 from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, Message, RunSpec, Started
 
 _LOG = logging.getLogger(__name__)
@@ -71,6 +71,7 @@ class JobDriver:
         self._stop_asked = threading.Event()
         self.queries: list[QueryDriver] = []
         self._sinks: list[Sink] = []
+        self._sources: dict[str, dict[str, Source]] = {}
 
     @property
     def finished(self) -> bool:
@@ -96,8 +97,7 @@ class JobDriver:
         finally:
             self._spark.streams.removeListener(listener)
             self._abandon_queries()
-            for sink in self._sinks:
-                sink.close()
+            self._close()
 
     def ask_stop(self) -> None:
         self._stop_asked.set()
@@ -180,19 +180,32 @@ class JobDriver:
         for driver in self.queries:
             if driver.query.isActive:
                 continue
-            if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested | NotFlat):
+            if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested | Outgrown):
                 continue
-            if isinstance(driver.failure, NotFlat):
-                driver.decode_lines()
+            if isinstance(driver.failure, Outgrown):
+                self._rebuild(driver)
                 continue
-            raise driver.failure or driver.query.exception() or EngineFault(f"query {driver.id} stopped by itself")
+            problem = driver.failure or driver.query.exception()
+            raise self._explained(driver, problem or EngineFault(f"query {driver.id} stopped by itself"))
+
+    def _explained(self, driver: QueryDriver, problem: Exception) -> Exception:
+        """The problem itself, or what a look at the sources says about one that does not explain itself."""
+        if isinstance(classify(problem), EngineFault):
+            try:
+                for source in self._sources[driver.id].values():
+                    if isinstance(source, GrowingSource):
+                        source.refresh()
+                        source.present()
+            except SourceFailure as reason:
+                return reason
+        return problem
 
     def _stop_queries(self) -> None:
         deadline = time.monotonic() + _STOP_SECONDS
         for driver in self.queries:
             driver.stop(deadline)
         for driver in self.queries:
-            if driver.failure is not None and not isinstance(driver.failure, StopRequested | NotFlat):
+            if driver.failure is not None and not isinstance(driver.failure, StopRequested | Outgrown):
                 raise driver.failure
 
     def _abandon_queries(self) -> None:
@@ -202,14 +215,21 @@ class JobDriver:
                 if driver.started and driver.query.isActive:
                     driver.query.stop()
 
+    def _close(self) -> None:
+        for sink in self._sinks:
+            sink.close()
+        for sources in self._sources.values():
+            for source in sources.values():
+                if isinstance(source, NotedSource):
+                    source.close()
+
     # --- building ---------------------------------------------------------------------------------------------
 
     def _build(self, query: QueryPlan) -> QueryFrames:
         plan = self._spec.plan
-        named = not reads_a_node_twice(plan, query)
-        places = tuple(str(place) for place in range(len(query.sources)))
-        checkpoint = Checkpoint(self._state / query.id, query.sources if named else places)
+        checkpoint = self._checkpoint(query)
         checkpoint.prepare()
+        named = not reads_a_node_twice(plan, query)
         sources = {node: self._source(node, named) for node in query.sources}
         failpoints = Failpoints.from_environment(query.id, self._spec.attempt)
         sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint, failpoints)) for sink in query.sinks]
@@ -225,11 +245,33 @@ class JobDriver:
             finished=self.finished,
         )
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
+        _grow(watermark, sources)
         progress = Progress(checkpoint, watermark)
         self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, self._clock))
+        self._sources[query.id] = sources
+        return self._frames(query)
+
+    def _checkpoint(self, query: QueryPlan) -> Checkpoint:
+        places = tuple(str(place) for place in range(len(query.sources)))
+        return Checkpoint(
+            self._state / query.id, places if reads_a_node_twice(self._spec.plan, query) else query.sources
+        )
+
+    def _frames(self, query: QueryPlan) -> QueryFrames:
+        plan, sources = self._spec.plan, self._sources[query.id]
         parallelism = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        flat = not checkpoint.has_lines_to_decode()
+        named = not reads_a_node_twice(plan, query)
+        flat = not self._checkpoint(query).has_lines_to_decode()
         return QueryFrames(plan, query, sources, self._spark, parallelism, named, flat)
+
+    def _rebuild(self, driver: QueryDriver) -> None:
+        """Starts a query again that is built for what its sources have now."""
+        (query,) = (query for query in self._spec.plan.queries if query.id == driver.id)
+        for source in self._sources[query.id].values():
+            if isinstance(source, GrowingSource):
+                source.refresh()
+        _grow(driver.progress.watermark, self._sources[query.id])
+        driver.start_again(self._frames(query))
 
     def _source(self, node: str, named: bool) -> Source:
         plan = self._spec.plan.sources[node]
@@ -238,6 +280,7 @@ class JobDriver:
             options=resolve(plan.options, os.environ, node),
             base=Path(self._spec.base),
             epoch=self._spec.plan.epoch,
+            job=self._spec.plan.job,
             first_started_ms=int(self._spec.first_started_at.timestamp() * 1000),
             named=named,
         )
@@ -287,6 +330,12 @@ class JobDriver:
         """The driver of a query that has started; a signal can come before `start` has returned."""
         started = (driver for driver in self.queries if driver.started)
         return next((driver for driver in started if str(driver.query.id) == query_id), None)
+
+
+def _grow(watermark: QueryWatermark, sources: Mapping[str, Source]) -> None:
+    for node, source in sources.items():
+        if isinstance(source, GrowingSource):
+            watermark.grow(node, source.partitions, source.present())
 
 
 class _Listener(StreamingQueryListener):

@@ -10,6 +10,9 @@ import threading
 from pathlib import Path
 from typing import IO
 
+from tidemark import jars
+from tidemark.compiler.plan.plan import ExecutionPlan
+from tidemark.connectors.catalogue import BY_NAME
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.report.reporter import Reporter
@@ -44,7 +47,11 @@ def main() -> int:
 def _run(spec: RunSpec, reporter: Reporter) -> int:
     parallelism = spec.plan.parallelism or os.cpu_count() or 1
     spark = create_session(
-        f"tidemark-{spec.plan.job}", master=spec.master, driver_memory=spec.driver_memory, parallelism=parallelism
+        f"tidemark-{spec.plan.job}",
+        master=spec.master,
+        driver_memory=spec.driver_memory,
+        parallelism=parallelism,
+        jars=_jars(spec.plan),
     )
     job = JobDriver(spec, spark, reporter.send)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -52,6 +59,13 @@ def _run(spec: RunSpec, reporter: Reporter) -> int:
     reporter.send(job.run())
     spark.stop()
     return 0
+
+
+def _jars(plan: ExecutionPlan) -> list[Path]:
+    """What the connectors of this plan need beside Spark's own; raises EnvironmentFault when it is not there."""
+    used = {*(each.connector for each in plan.sources.values()), *(each.connector for each in plan.sinks.values())}
+    sets = {set_ for name in used if (set_ := BY_NAME[name].jars)}
+    return [jar for set_ in sorted(sets) for jar in jars.require(set_)]
 
 
 def _leave_with_supervisor() -> None:

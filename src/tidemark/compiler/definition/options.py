@@ -15,6 +15,8 @@ from tidemark.compiler.diagnostics.suggest import hint_for
 from tidemark.schema import Type
 
 COMPOUND = ("array", "map", "struct")
+# The formats whose record is one value, and the type of it.
+SINGLE_COLUMN = {"text": "string", "raw": "binary"}
 
 
 class SourceOptions(Model):

@@ -61,6 +61,7 @@ def _status(source: SourceTime) -> SourceStatus:
             idle=partition.idle,
         )
         for index, partition in enumerate(source.partitions)
+        if partition.exists
     )
     return SourceStatus(watermark=to_datetime(source.watermark), idle=source.idle, partitions=partitions)
 

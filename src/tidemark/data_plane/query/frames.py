@@ -179,12 +179,6 @@ class QueryFrames(Frames):
         self._may_be_flat = flat and named and not needs_event_ids(plan, query)
         self._flat: dict[str, FlatJson] = {}
 
-    def decoding_lines(self) -> QueryFrames:
-        """The same frames for any JSON lines."""
-        return QueryFrames(
-            self.plan, self._query, self._sources, self._spark, self._parallelism, self._named, flat=False
-        )
-
     def fit(self, execution: Execution) -> bool:
         """Whether the sources that are read as flat JSON may be, in this epoch."""
         scans = [(flat, execution.epoch_leaf(f"source:{node}")) for node, flat in self._flat.items()]

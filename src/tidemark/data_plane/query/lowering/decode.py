@@ -22,6 +22,7 @@ _PARSED = "__tm_parsed"
 _RECORD = "__tm_record"
 _REFUSED = "__tm_refused"
 _NOT_UTF8 = "the record is not valid UTF-8"
+_NO_VALUE = "the record has no value"
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,13 @@ def _converted(type_: Type) -> bool:
 def _not_decoded(wrapped: Column, fields: list[tuple[str, Type]]) -> Problem:
     """One cheap condition; which of the reasons it was is worked out for bad records only."""
     invalid, is_object = ~F.is_valid_utf8(VALUE), _is_json_object(wrapped)
-    code = F.when(invalid, RecordError.INVALID_UTF8.value).when(is_object, RecordError.WRONG_TYPE.value)
-    message = F.when(invalid, _NOT_UTF8).when(is_object, _misfit_field(wrapped, fields))
+    empty = F.col(VALUE).isNull()
+    code = (
+        F.when(empty, RecordError.MISSING_VALUE.value)
+        .when(invalid, RecordError.INVALID_UTF8.value)
+        .when(is_object, RecordError.WRONG_TYPE.value)
+    )
+    message = F.when(empty, _NO_VALUE).when(invalid, _NOT_UTF8).when(is_object, _misfit_field(wrapped, fields))
     plain = "the record is not one JSON object"
     return Problem(F.col(_RECORD).isNull(), code.otherwise(RecordError.BAD_JSON.value), message.otherwise(plain))
 
@@ -170,7 +176,7 @@ def _csv(frame: DataFrame, plan: SourcePlan) -> Decoded:
         return F.col(_RECORD).getField(name)
 
     payload = [_from_text(raw(name), type_).alias(name) for name, type_ in fields]
-    problems = [problem(RecordError.INVALID_UTF8, ~F.is_valid_utf8(VALUE), _NOT_UTF8)]
+    problems = [_missing(), problem(RecordError.INVALID_UTF8, ~F.is_valid_utf8(VALUE), _NOT_UTF8)]
     problems += [
         problem(
             RecordError.WRONG_TYPE,
@@ -198,7 +204,16 @@ def _from_text(text: Column, type_: Type) -> Column:
 def _text(frame: DataFrame, plan: SourcePlan) -> Decoded:
     name = plan.columns[0].name
     bad = problem(RecordError.INVALID_UTF8, ~F.is_valid_utf8(VALUE), _NOT_UTF8)
-    return Decoded(frame.withColumn(name, F.col(VALUE)), (bad,))
+    return Decoded(frame.withColumn(name, F.col(VALUE)), (_missing(), bad))
+
+
+def _missing() -> Problem:
+    return problem(RecordError.MISSING_VALUE, F.col(VALUE).isNull(), _NO_VALUE)
+
+
+def _raw(frame: DataFrame, plan: SourcePlan) -> Decoded:
+    """The bytes as they are; a record without a value is an event with a null."""
+    return Decoded(frame.withColumn(plan.columns[0].name, F.col(VALUE).cast("binary")), ())
 
 
 def _native(frame: DataFrame, plan: SourcePlan) -> Decoded:
@@ -220,6 +235,7 @@ DECODERS: dict[str, Callable[[DataFrame, SourcePlan], Decoded]] = {
     "json": _json,
     "csv": _csv,
     "text": _text,
+    "raw": _raw,
     "parquet": _native,
     "columns": _native,
 }

@@ -125,7 +125,7 @@ def _system_columns(records: Records, plan: SourcePlan, ingestion_time: Column) 
         "_source": F.lit(plan.id),
         "_partition": own(records.partition_column, partition, "int"),
         "_offset": own(None, records.offset, "bigint"),
-        "_headers": F.lit(None).cast("map<string,string>"),
+        "_headers": own(None, records.headers, "map<string,string>"),
     }
 
 
