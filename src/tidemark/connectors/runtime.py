@@ -9,6 +9,7 @@ from tidemark.connectors.console.sink import ConsoleSink
 from tidemark.connectors.files.sink import FilesSink
 from tidemark.connectors.files.source import FilesSource
 from tidemark.connectors.generator.source import GeneratorSource
+from tidemark.connectors.postgres.sink import PostgresSink
 from tidemark.connectors.sqlite.sink import SqliteSink
 
 SOURCES: dict[str, Callable[[SourceContext], Source]] = {
@@ -18,5 +19,6 @@ SOURCES: dict[str, Callable[[SourceContext], Source]] = {
 SINKS: dict[str, Callable[[SinkContext], Sink]] = {
     "console": ConsoleSink,
     "files": FilesSink,
+    "postgres": PostgresSink,
     "sqlite": SqliteSink,
 }
