@@ -6,7 +6,6 @@ It can be killed, frozen and started again on the same data and port. It ends wi
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib.util
 import os
 import pwd
@@ -18,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +31,8 @@ _SUPERUSER = "postgres"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.02
-_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
+# Its standard input closes when the process that holds the other end is gone, however it ended.
+_GUARD = "import os, sys; sys.stdin.read(); os.kill(int(sys.argv[1]), int(sys.argv[2]))"
 # What was committed is then still safe from a kill, though not from a power cut.
 _NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 
@@ -46,6 +46,7 @@ class PostgresServer:
     durable: bool = True
     settings: dict[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _guard: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
     def url(self) -> str:
@@ -78,6 +79,7 @@ class PostgresServer:
             for pid in (self._owned.pid, *self._children()):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            self._dismiss_guard()
             self._owned.wait()
             self._process = None
 
@@ -153,17 +155,27 @@ class PostgresServer:
                 stderr=log,
                 cwd="/",
                 start_new_session=True,
-                preexec_fn=_die_with_parent(),
                 **_as_owner(),
             )
-        while self._running():
+        self._post_guard()
+        while self._running() and time.monotonic() < deadline:
             if self._ready():
                 return True
-            if time.monotonic() >= deadline:
-                self.kill()
-                return False
             time.sleep(_POLL_SECONDS)
+        self.kill()
         return False
+
+    def _post_guard(self) -> None:
+        """Ends the server when this process is gone: a test run that is killed must not leave a database behind."""
+        words = [sys.executable, "-c", _GUARD, str(self._owned.pid), str(int(signal.SIGQUIT))]
+        self._guard = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def _dismiss_guard(self) -> None:
+        """Before the server is waited for, whose number could then be given to another process."""
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
 
     def _arguments(self) -> Iterator[str]:
         fixed = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": ""}
@@ -236,14 +248,6 @@ def _owner() -> pwd.struct_passwd | None:
 def _as_owner() -> dict[str, Any]:
     owner = _owner()
     return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if owner else {}
-
-
-def _die_with_parent() -> Callable[[], None] | None:
-    """Runs between fork and exec, after the change of user, which would undo it."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    return lambda: prctl(_PARENT_DEATH_SIGNAL, signal.SIGQUIT)
 
 
 def _last_line(text: str) -> str:
