@@ -28,7 +28,7 @@ _DECLARED = {
 _INTEGERS = ("int2", "int4", "int8", "numeric")
 _JSON = ("jsonb", "json", "text", "varchar")
 # Names as in pg_type. What can be too narrow for one value is accepted: that value's row is refused, not the table.
-_ACCEPTED: dict[str, tuple[str, ...]] = {
+ACCEPTED: dict[str, tuple[str, ...]] = {
     "string": ("text", "varchar", "bpchar", "citext", "name", "uuid", "json", "jsonb", "inet", "cidr", "macaddr"),
     "int": _INTEGERS,
     "long": _INTEGERS,
@@ -65,7 +65,7 @@ def accepts(type_: Type, existing: str, kind: str, modifier: int) -> bool:
     """Whether an existing column, of that name, kind and modifier in pg_type, keeps every value it takes."""
     if kind == "e":
         return type_.name == "string"
-    if existing not in _ACCEPTED[type_.name]:
+    if existing not in ACCEPTED[type_.name]:
         return False
     if existing == "numeric" and modifier >= _NUMERIC_MODIFIER_OFFSET:
         return type_.name in ("int", "long") or (type_.name == "decimal" and _scale(modifier) >= type_.scale)
