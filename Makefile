@@ -4,7 +4,7 @@ BIN := .venv/bin
 TYPED := src tests $(wildcard bench/*.py scripts/*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large docs clean
+.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large bench-postgres docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ bench-overhead: setup ## throughput of a job against the same query written by h
 
 bench-large: setup ## one epoch of five million result rows through a driver of 1 GB
 	$(BIN)/python bench/large_epoch.py
+
+bench-postgres: setup ## upserts into PostgreSQL against bare COPY and INSERT … ON CONFLICT
+	$(BIN)/python bench/postgres_upsert.py
 
 docs: setup ## regenerate the reference from the code
 	$(BIN)/python scripts/generate_docs.py

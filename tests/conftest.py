@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemark.testing.kafka_broker import KafkaBroker
+    from tidemark.testing.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +37,21 @@ def kafka_broker() -> Iterator[KafkaBroker]:
 
     with KafkaBroker() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Shared by the whole run: a test that stops it starts it again, and each takes a database of its own."""
+    from tidemark.testing.postgres_server import running_postgres
+
+    with running_postgres(durable=False) as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> str:
+    """The address of a new, empty database."""
+    return postgres.create_database(f"test_{uuid4().hex}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -148,3 +148,14 @@ def kafka(
     from tidemark.cli.dev_kafka import dev_kafka
 
     raise typer.Exit(dev_kafka(port, data))
+
+
+@dev.command()
+def postgres(
+    port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 picks one.")] = 5432,
+    data: Annotated[Path | None, typer.Option(help="Where it keeps its data (.tidemark/dev/postgres).")] = None,
+) -> None:
+    """Run a PostgreSQL in the foreground and print its address."""
+    from tidemark.cli.dev_postgres import dev_postgres
+
+    raise typer.Exit(dev_postgres(port, data))

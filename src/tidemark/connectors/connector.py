@@ -159,7 +159,7 @@ class EpochRows(Protocol):
     def frame(self) -> DataFrame: ...
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Streams the rows through the driver in bounded memory; may be called once."""
+        """Streams the rows through the driver in bounded memory; called again, it starts with the same ones."""
         ...
 
 
@@ -176,6 +176,7 @@ class SinkContext:
     base: Path  # relative paths in options are relative to this folder
     failpoint: Callable[[str], None]  # call with `mid_sink`, `before_sink_commit`, `after_sink_commit`
     show: Callable[[str], None]  # a line for people, used by the console sink
+    keeps_refused: bool = False  # whether something reads `<sink>.errors`; rows then have more columns than `columns`
 
 
 class Sink(Protocol):
@@ -198,9 +199,28 @@ class Sink(Protocol):
     def write(self, epoch: int, rows: EpochRows) -> int:
         """Commits the rows of `epoch` with the ledger entry; returns how many it wrote.
 
-        Not called for an epoch that `held` knows, nor for one older than the last. Raises Fenced when a newer
-        attempt has taken over (nothing is then visible), SinkUnavailable or DiskFull when nothing was committed.
+        Not called for an epoch that `held` knows, nor for one older than the last. After SinkUnavailable it is
+        called again with the same rows, unless `held` says that the commit had been made after all. Raises Fenced
+        when a newer attempt has taken over (nothing is then visible), DiskFull when nothing was committed.
         """
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class RefusingSink(Protocol):
+    """A sink whose target may refuse rows by their content: it commits the others and keeps the refused ones.
+
+    They are kept in the transaction that commits the epoch, until the next epoch is written, so that a replay finds
+    them again: they go to `<sink>.errors` after the commit, with all columns they came with, `_error_code` and
+    `_error`. When nothing reads that port they are only counted.
+    """
+
+    def refused(self, epoch: int) -> int:
+        """How many rows of the last epoch written were refused; 0 for any other epoch."""
+        ...
+
+    def refused_rows(self, epoch: int) -> Iterator[pa.RecordBatch]:
+        """Those rows in bounded memory; may be asked for again. Nothing unless `keeps_refused` was set."""
+        ...

@@ -11,6 +11,7 @@ from tidemark.connectors.files.source import FilesSource
 from tidemark.connectors.generator.source import GeneratorSource
 from tidemark.connectors.kafka.sink import kafka_sink
 from tidemark.connectors.kafka.source import KafkaSource
+from tidemark.connectors.postgres.sink import PostgresSink
 from tidemark.connectors.sqlite.sink import SqliteSink
 
 SOURCES: dict[str, Callable[[SourceContext], Source]] = {
@@ -22,5 +23,6 @@ SINKS: dict[str, Callable[[SinkContext], Sink]] = {
     "console": ConsoleSink,
     "files": FilesSink,
     "kafka": kafka_sink,
+    "postgres": PostgresSink,
     "sqlite": SqliteSink,
 }

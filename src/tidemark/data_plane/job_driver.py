@@ -27,6 +27,7 @@ from tidemark.connectors.runtime import SINKS, SOURCES
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import added
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
+from tidemark.data_plane.epoch.refused import RefusedRows
 from tidemark.data_plane.epoch.runner import EpochRunner
 from tidemark.data_plane.epoch.side_ports import SidePorts
 from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
@@ -43,6 +44,7 @@ from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, Message, 
 
 _LOG = logging.getLogger(__name__)
 _FINISHED = "finished"
+_REFUSED = "_refused"  # no id of a query begins so
 _STOP_SECONDS = 600.0
 _LOOK_AROUND = 0.5
 
@@ -92,6 +94,8 @@ class JobDriver:
                 state = self._wait_for_stop()
             self._stop_queries()
             return self.ended(state)
+        except StopRequested:
+            return self.ended("STOPPED")
         except (PySparkException, Py4JError) as problem:
             raise classify(problem) from problem
         finally:
@@ -102,6 +106,11 @@ class JobDriver:
     def ask_stop(self) -> None:
         self._stop_asked.set()
         self._changed.set()
+
+    def _pause(self, seconds: float) -> None:
+        """Waits for a sink to come back, unless a stop is asked for: then its epoch is left to the next start."""
+        if self._stop_asked.wait(seconds):
+            raise StopRequested
 
     def start(self) -> None:
         """Opens every sink of every query before the first epoch of any of them."""
@@ -233,15 +242,18 @@ class JobDriver:
         sources = {node: self._source(node, named) for node in query.sources}
         failpoints = Failpoints.from_environment(query.id, self._spec.attempt)
         sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint, failpoints)) for sink in query.sinks]
-        open_sinks(sinks, checkpoint)
+        writer = SinkWriter(plan.sink_retry_ms, self._pause)
         self._sinks.extend(opened.sink for opened in sinks)
+        open_sinks(sinks, checkpoint, writer)
         runner = EpochRunner(
             plan=plan,
             query=query,
             side_ports=SidePorts(plan, query, sources, self._spark),
             sinks=sinks,
-            writer=SinkWriter(plan.sink_retry_ms),
+            writer=writer,
             failpoints=failpoints,
+            refused=RefusedRows(self._spark, self._state / _REFUSED / query.id),
+            warn=self._send,
             finished=self.finished,
         )
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
@@ -298,6 +310,7 @@ class JobDriver:
             base=Path(self._spec.base),
             failpoint=lambda point: failpoints.reach(point, (checkpoint.last_logged() or 0)),
             show=lambda text: self._send(ConsoleLine(sink=sink, text=text)),
+            keeps_refused=plan.keeps_refused,
         )
         return self._sink_types[plan.connector](context)
 

@@ -126,8 +126,7 @@ class QueryDriver:
             return
         counts = self._runner.run(frame, epoch, self._execution, facts)
         self._advance_watermark(counts)
-        wrote = [opened.plan.id for opened in self._runner.sinks if opened.sink.held(epoch) is not None]
-        self.progress.commit(epoch, self._accountant.account(counts), wrote)
+        self.progress.commit(epoch, self._accountant.account(counts), self._runner.holding(epoch))
         self._reports[epoch] = self._report(epoch, facts, counts, time.monotonic() - started)
         self._failpoints.reach("after_epoch_record", epoch)
 

@@ -1,4 +1,7 @@
-"""Side ports of one epoch: error rows of sources and late rows of operators, found only when there are some."""
+"""Side ports of one epoch: error rows of sources, late rows of operators and what the targets of sinks refused.
+
+They are looked for only when there are some.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +46,10 @@ class SidePorts:
 
     def _frames(self, execution: Execution, facts: EpochFacts) -> EpochFrames:
         return EpochFrames(self._plan, self._query, self._sources, self._spark, execution, facts.started_ms)
+
+    def keeps_refused(self, sink: str) -> bool:
+        """Whether a sink of this query takes what another one's target refuses."""
+        return f"{sink}.errors" in self._origin.values()
 
     def collect(self, execution: Execution, facts: EpochFacts, counts: EpochCounts) -> EpochSidePorts:
         """Finds the epoch's error and late rows, counts them and keeps those that a sink wants."""
@@ -92,6 +99,9 @@ class EpochSidePorts:
         split, rows = arrivals.take_late()
         self._counts.splits[node] = split
         self._keep(f"{node}.late", rows, split.late)
+
+    def take_refused(self, sink: str, rows: DataFrame, count: int) -> None:
+        self._keep(f"{sink}.errors", rows, count)
 
     def frame(self, sink: SinkPlan) -> DataFrame | None:
         """The rows of a side sink; None when its port had none in this epoch."""

@@ -30,7 +30,7 @@ from tidemark.compiler.plan.plan import (
 from tidemark.connectors.connector import FlatJson, Source
 from tidemark.data_plane.query.lowering import dedup, stateless, window
 from tidemark.data_plane.query.lowering.aggregates import ORDERED
-from tidemark.data_plane.query.lowering.columns import fenced, observe, quoted, tally
+from tidemark.data_plane.query.lowering.columns import SYSTEM_NAMES, fenced, observe, quoted, tally
 from tidemark.data_plane.query.lowering.source import Events, read_events, read_flat_events
 from tidemark.data_plane.session import SOURCE_NAMES
 from tidemark.data_plane.spark_internals import Execution, read_nothing, scan_frame, scanned_files
@@ -197,6 +197,8 @@ class QueryFrames(Frames):
         needed = {column.name for sink in fed for column in sink.columns}
         if any(applied_in_order(sink, self.plan) for sink in fed):
             needed |= set(ORDER)
+        if any(sink.keeps_refused for sink in fed):
+            needed |= set(SYSTEM_NAMES)
         operator = self.plan.operators.get(self._query.terminal)
         return needed | {stateless.port_column(operator)} if isinstance(operator, BranchPlan) else needed
 
