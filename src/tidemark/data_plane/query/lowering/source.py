@@ -104,8 +104,16 @@ def read_flat_events(records: Records, flat: FlatJson, plan: SourcePlan, ingesti
 
 def _events(decoded: Decoded, records: Records, plan: SourcePlan, ingestion_time: Column) -> Events:
     frame = decoded.frame.withColumns(_system_columns(records, plan, ingestion_time))
-    newest = F.timestamp_micros(F.unix_micros(ingestion_time) + plan.watermark.max_future_ms * 1000)
-    return Events(frame, (*decoded.problems, *_event_problems(records, plan)), F.col("_event_time") <= newest, plan)
+    problems = (*decoded.problems, *_event_problems(records, plan))
+    return Events(frame, problems, _in_time(plan, ingestion_time), plan)
+
+
+def _in_time(plan: SourcePlan, ingestion_time: Column) -> Column:
+    """Compared as decimals: Spark would write a plain number that changes with every epoch into the code it compiles,
+    and compile all of that code again for each epoch.
+    """
+    limit = F.unix_micros(ingestion_time) + plan.watermark.max_future_ms * 1000
+    return F.unix_micros("_event_time").cast("decimal(18,0)") <= limit.cast("decimal(18,0)")
 
 
 def _system_columns(records: Records, plan: SourcePlan, ingestion_time: Column) -> dict[str, Column]:
