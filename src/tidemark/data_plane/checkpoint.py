@@ -23,6 +23,7 @@ _KEPT = 100
 _NONE_YET = b"-"
 _RESCALED = "rescaled"
 _PARALLELISM = "spark.sql.shuffle.partitions"
+_LINES = "lines-to-decode"
 
 
 class Checkpoint:
@@ -104,6 +105,13 @@ class Checkpoint:
         """Makes Spark run an epoch again at its next start."""
         _drop(self.folder / "commits" / str(epoch))
 
+    def remember_lines_to_decode(self) -> None:
+        """From now on the query decodes its JSON lines: some are not flat."""
+        write_atomically(self._records / _LINES, "")
+
+    def has_lines_to_decode(self) -> bool:
+        return (self._records / _LINES).exists()
+
     def record(self, epoch: int) -> dict[str, Any]:
         """The record of a committed epoch; its absence means that somebody else changed the folder."""
         path = self._records / str(epoch)
@@ -115,6 +123,10 @@ class Checkpoint:
                 hint="the state folder was changed from outside; start again with --fresh",
             ) from problem
         return loaded
+
+    def logged_offsets(self, epoch: int) -> list[dict[str, Any]]:
+        """Where an epoch ends, for each source that has begun."""
+        return list(_logged_offsets(self.folder / "offsets" / str(epoch)).values())
 
     def keep_offsets(self, epoch: int) -> None:
         """Copies Spark's log entry of an epoch before anything of that epoch becomes visible."""
