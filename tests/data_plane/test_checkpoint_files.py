@@ -180,3 +180,23 @@ def test_a_lost_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "tidemark" / "0").unlink()
     with pytest.raises(StateFault, match="record of epoch 0"):
         made.record(0)
+
+
+BEGUN = (
+    # committed, begun, logged: the epoch that sinks may hold
+    (2, 2, 2, None),
+    (2, 2, 3, None),
+    (2, 3, 3, 2),
+    # A commit that was lost, with the next epoch logged behind it.
+    (2, 3, 4, 2),
+    (0, 1, 1, 0),
+    (0, 0, 1, None),
+)
+
+
+@pytest.mark.parametrize(("committed", "begun", "logged", "expected"), BEGUN)
+def test_an_epoch_that_began_and_is_not_committed_is_known(
+    tmp_path: Path, committed: int, begun: int, logged: int, expected: int | None
+) -> None:
+    made = checkpoint(tmp_path, logged=logged, committed=committed, copied=begun)
+    assert made.begun() == expected

@@ -66,10 +66,8 @@ class Checkpoint:
 
     def begun(self) -> int | None:
         """An epoch that began and is not committed: sinks may hold it. One that was only logged is not begun."""
-        logged = self.last_logged()
-        if logged is None or self.committed(logged) or not (self._records / f"offsets-{logged}").exists():
-            return None
-        return logged
+        begun, committed = self.last_begun(), self.last_committed()
+        return begun if begun is not None and (committed is None or begun > committed) else None
 
     def last_begun(self) -> int | None:
         """The newest epoch that a driver has begun to run."""
