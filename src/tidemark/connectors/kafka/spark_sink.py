@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from confluent_kafka.admin import AdminClient
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
@@ -11,7 +10,7 @@ from pyspark.sql import functions as F
 from tidemark.connectors.connector import EpochRows, SinkContext
 from tidemark.connectors.kafka.client import java_settings, librdkafka_settings
 from tidemark.connectors.kafka.faults import named_sink_faults
-from tidemark.connectors.kafka.topics import create_missing_topic
+from tidemark.connectors.kafka.topics import create_missing_topic, open_admin
 from tidemark.connectors.spark_rendering import cell, json_object
 from tidemark.errors import SinkUnavailable
 from tidemark.schema import parse_type
@@ -33,7 +32,7 @@ class SparkKafkaSink:
     def open(self) -> int | None:
         options = self._context.options
         with named_sink_faults(options["servers"], self._topic, self._context.sink):
-            create_missing_topic(AdminClient(librdkafka_settings(options, self._context.base)), self._topic)
+            create_missing_topic(open_admin(librdkafka_settings(options, self._context.base)), self._topic)
         return None
 
     def held(self, epoch: int) -> int | None:
