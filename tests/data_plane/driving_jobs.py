@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from tidemark.compiler.compile import compile_job
 from tidemark.compiler.plan.plan import ExecutionPlan
 from tidemark.data_plane.job_driver import JobDriver
-from tidemark.protocol.messages import EpochCommitted, Message, RunSpec
+from tidemark.protocol.message import Message
+from tidemark.protocol.messages import EpochCommitted, RunSpec
 
 QUERY = "per_minute"
 _JOB = """\

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.compiler.compile import compile_job
 from tidemark.data_plane.job_driver import JobDriver
-from tidemark.protocol.messages import Accounting, ConsoleLine, Message, RunSpec
+from tidemark.protocol.message import Message
+from tidemark.protocol.messages import Accounting, ConsoleLine, RunSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

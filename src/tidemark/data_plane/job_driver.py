@@ -39,7 +39,8 @@ from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
 from tidemark.durable import write_atomically
 from tidemark.errors import EngineFault
-from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, Message, RunSpec, Started
+from tidemark.protocol.message import Message
+from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, RunSpec, Started
 
 _LOG = logging.getLogger(__name__)
 _FINISHED = "finished"

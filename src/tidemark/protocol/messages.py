@@ -1,8 +1,8 @@
 """What a driver and whoever started it say to each other: versioned, small, JSON.
 
-`RunSpec` goes in when the driver starts. The driver then reports `DriverMessage`s, one JSON object a line, on the
-file descriptor it was given. It stops at an epoch boundary on SIGINT or SIGTERM, and at once when its standard
-input closes: that is how it learns that its supervisor is gone.
+`RunSpec` goes in when the driver starts. The driver then reports `DriverMessage`s: one JSON object a line on the
+file descriptor it was given, or in heartbeats to the control plane that `RunSpec.control` names. It stops at an
+epoch boundary on SIGINT or SIGTERM, and without a control plane at once when its standard input closes.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from tidemark.compiler.plan.plan import ExecutionPlan
+from tidemark.protocol.message import Message
+from tidemark.protocol.start import ControlEndpoint, Prepare
 
 if TYPE_CHECKING:
     from tidemark.errors import TidemarkError
 
 
-class Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class RunSpec(Message):
-    """One start of one job. `state` holds a folder per query; `base` is what relative paths in the job mean."""
+    """One start of one job. `state` holds a folder per query; `base` is what relative paths in the job mean.
+
+    `prepare` is what must be true of the state before the queries start; it may be asked for again.
+    """
 
     version: Literal[1] = 1
     plan: ExecutionPlan
@@ -35,6 +36,8 @@ class RunSpec(Message):
     master: str = "local[*,4]"
     driver_memory: str = "2g"
     until_drained: bool = False
+    control: ControlEndpoint | None = None
+    prepare: Prepare | None = None
 
 
 class SourceCounts(Message):
@@ -63,16 +66,25 @@ class SinkCounts(Message):
 class Accounting(Message):
     """The identity of every source and operator, for one epoch or in total since the lineage began."""
 
-    sources: dict[str, SourceCounts] = {}
-    operators: dict[str, OperatorCounts] = {}
-    sinks: dict[str, SinkCounts] = {}
+    sources: dict[str, SourceCounts] = Field(default_factory=dict)
+    operators: dict[str, OperatorCounts] = Field(default_factory=dict)
+    sinks: dict[str, SinkCounts] = Field(default_factory=dict)
 
 
 class PartitionStatus(Message):
+    """`offset` is the next to be read, `lag` what is unread; None where the source cannot tell.
+
+    `quiet_ms` is the idle time since the last event: at the source's idle timeout the partition leaves the minimum.
+    """
+
     partition: int
     watermark: datetime | None
     max_event_time: datetime | None
     idle: bool
+    quiet_ms: int = 0
+    offset: int | None = None
+    end_offset: int | None = None
+    lag: int | None = None
 
 
 class SourceStatus(Message):
@@ -111,7 +123,11 @@ class Started(Message):
 
 
 class EpochCommitted(Message):
-    """After every epoch of every query. `watermark` is the one the epoch ran with; `total` covers the whole job."""
+    """After every epoch of every query. `watermark` is the one the epoch ran with; `total` covers the whole job.
+
+    `firing_ms` says of the operators whose windows closed how long it took from the watermark's passing their ends
+    to the committed results; `sink_commit_ms` how long each sink took.
+    """
 
     kind: Literal["epoch"] = "epoch"
     query: str
@@ -121,8 +137,10 @@ class EpochCommitted(Message):
     watermark: datetime | None
     next_watermark: datetime | None
     lag_events: int | None = None
-    sources: dict[str, SourceStatus] = {}
+    sources: dict[str, SourceStatus] = Field(default_factory=dict)
     total: Accounting = Accounting()
+    firing_ms: dict[str, int] = Field(default_factory=dict)
+    sink_commit_ms: dict[str, int] = Field(default_factory=dict)
 
 
 class ConsoleLine(Message):

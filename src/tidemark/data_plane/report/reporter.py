@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TextIO
 
-from tidemark.protocol.messages import Message
+from tidemark.protocol.message import Message
 
 
 class Reporter:
