@@ -186,9 +186,12 @@ def record_errors() -> Iterator[str]:
 def commands() -> Iterator[str]:
     command = typer.main.get_command(app)
     yield _help([])
-    for name in getattr(command, "commands", {}):
+    for name, each in getattr(command, "commands", {}).items():
         yield f"### {name}\n"
         yield _help([name])
+        for part in getattr(each, "commands", {}):
+            yield f"#### {name} {part}\n"
+            yield _help([name, part])
 
 
 def _help(command: list[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from tidemark.cli import control
 from tidemark.cli.failures import FAILED, complain, error_text, keep_trace
 from tidemark.errors import TidemarkError
 
@@ -135,3 +136,10 @@ def demo() -> None:
     from tidemark.cli.demo.demo import demo as demo_command
 
     raise typer.Exit(demo_command())
+
+
+app.command()(control.server)
+app.add_typer(control.jobs, name="jobs")
+app.add_typer(control.savepoints, name="savepoints")
+app.add_typer(control.state, name="state")
+app.add_typer(control.tokens, name="tokens")

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
 METADATA = sa.MetaData()
+JSON = sa.JSON(none_as_null=True)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -35,16 +36,16 @@ JOBS = sa.Table(
     sa.Column("since", Moment, nullable=False),
     sa.Column("created_at", Moment, nullable=False, index=True),
     sa.Column("definition", sa.Text, nullable=False),
-    sa.Column("plan", sa.JSON, nullable=False),
+    sa.Column("plan", JSON, nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False, default=0),
     sa.Column("restarts", sa.Integer, nullable=False, default=0),
-    sa.Column("failures", sa.JSON, nullable=False),
+    sa.Column("failures", JSON, nullable=False),
     sa.Column("restart_at", Moment),
-    sa.Column("last_error", sa.JSON),
-    sa.Column("change", sa.JSON),
-    sa.Column("prepare", sa.JSON),
+    sa.Column("last_error", JSON),
+    sa.Column("change", JSON),
+    sa.Column("prepare", JSON),
     sa.Column("final_savepoint", sa.Text),
-    sa.Column("status", sa.JSON),
+    sa.Column("status", JSON),
 )
 
 ATTEMPTS = sa.Table(
@@ -55,9 +56,9 @@ ATTEMPTS = sa.Table(
     sa.Column("token_hash", sa.Text, nullable=False),
     sa.Column("mark", sa.Text, nullable=False),
     sa.Column("launched_at", Moment, nullable=False),
-    sa.Column("process", sa.JSON),
+    sa.Column("process", JSON),
     sa.Column("acked_seq", sa.BigInteger, nullable=False, default=0),
-    sa.Column("last_word", sa.JSON),
+    sa.Column("last_word", JSON),
     sa.Column("started", sa.Boolean, nullable=False, default=False),
     sa.Column("stop_asked_at", Moment),
     sa.Column("closed_at", Moment),
@@ -83,9 +84,9 @@ COMMANDS = sa.Table(
     sa.Column("job_id", sa.Text, sa.ForeignKey("jobs.job_id", ondelete="CASCADE"), primary_key=True),
     sa.Column("command_id", sa.Integer, primary_key=True),
     sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("body", sa.JSON, nullable=False),
+    sa.Column("body", JSON, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
-    sa.Column("result", sa.JSON),
+    sa.Column("result", JSON),
 )
 
 SAVEPOINTS = sa.Table(
@@ -99,8 +100,8 @@ SAVEPOINTS = sa.Table(
     sa.Column("location", sa.Text, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("completed_at", Moment),
-    sa.Column("summary", sa.JSON),
-    sa.Column("failure", sa.JSON),
+    sa.Column("summary", JSON),
+    sa.Column("failure", JSON),
 )
 
 IDEMPOTENCY = sa.Table(

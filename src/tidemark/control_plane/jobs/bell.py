@@ -1,0 +1,37 @@
+"""Wakes requests that wait for something: threads ring, coroutines of the server's loop listen."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+class Bell:
+    """One bell for every job. A listener that is there before it looks misses nothing."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: dict[str, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
+
+    @contextmanager
+    def listening(self, job_id: str) -> Iterator[asyncio.Event]:
+        """An event that is set whenever the bell rings; called in the loop that waits for it."""
+        listener = (asyncio.get_running_loop(), asyncio.Event())
+        with self._lock:
+            self._listeners.setdefault(job_id, set()).add(listener)
+        try:
+            yield listener[1]
+        finally:
+            with self._lock:
+                self._listeners[job_id].discard(listener)
+                if not self._listeners[job_id]:
+                    del self._listeners[job_id]
+
+    def ring(self, job_id: str) -> None:
+        with self._lock:
+            listeners = tuple(self._listeners.get(job_id, ()))
+        for loop, event in listeners:
+            with suppress(RuntimeError):  # the loop has ended, and with it whoever listened
+                loop.call_soon_threadsafe(event.set)
