@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -97,11 +98,21 @@ def _serve(plane: Plane) -> None:
         timeout_graceful_shutdown=1,
         limit_concurrency=2000,
     )
+    uvicorn_server = uvicorn.Server(config)
+    _end_on_signals(uvicorn_server)
     write_atomically(plane.address_file, json.dumps({"url": _reachable(url), "pid": os.getpid()}))
     print(url, flush=True)
+    uvicorn_server.run(sockets=[listener])
+
+
+def _end_on_signals(server: uvicorn.Server) -> None:
+    """Also for signals that come before uvicorn listens to them, or that it passes on: an orderly end is no failure."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        server.should_exit = True
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # what uvicorn finds and restores: an orderly end is no failure
-    uvicorn.Server(config).run(sockets=[listener])
+        signal.signal(number, end)
 
 
 def _reachable(url: str) -> str:
