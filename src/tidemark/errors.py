@@ -28,6 +28,7 @@ step it happened in. Decisions are made from those fields, never from the text.
     │   └── DiskFull               external  no space left where a sink or the state is kept
     ├── Fenced                     internal  a newer attempt of this job has taken over
     ├── StateFault                 internal  a checkpoint, ledger or epoch record that contradicts another
+    │   └── SavepointDamaged       external  a savepoint that is not what was written
     └── EngineFault                internal  Spark, the JVM or Tidemark itself failed
 """
 
@@ -184,6 +185,11 @@ class Fenced(TidemarkError):
 class StateFault(TidemarkError):
     code = "state_inconsistent"
     retry = Retry.NEVER
+
+
+class SavepointDamaged(StateFault):
+    code = "savepoint_damaged"
+    domain = Domain.EXTERNAL
 
 
 class EngineFault(TidemarkError):

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 from tidemark.compiler.plan.plan import ExecutionPlan
 from tidemark.durable import write_atomically
 from tidemark.errors import AlreadyRunning, DiskFull, NotFresh, StateFault, UsageError
+from tidemark.generations import Generations
 from tidemark.protocol.messages import RunSpec
 
 FRESH_HINT = "run with --fresh to forget the kept state and start over"
@@ -106,9 +107,10 @@ class JobDirectory:
     def check_state_fits(self, plan: ExecutionPlan) -> None:
         """Raises NotFresh when a query has state that this plan would read differently."""
         known = self._read_signatures()
+        current = Generations(self.state).current
         for query in plan.queries:
             kept = known.get(query.id)
-            if kept is None or kept.signature == query.state_signature or not _has_content(self.state / query.id):
+            if kept is None or kept.signature == query.state_signature or not _has_content(current / query.id):
                 continue
             names = ", ".join(dict.fromkeys((*kept.operators, *query.operators)))
             raise NotFresh(

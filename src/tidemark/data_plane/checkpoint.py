@@ -19,6 +19,7 @@ from tidemark.errors import StateFault
 
 _KEPT = 100
 _NONE_YET = b"-"
+_RESCALED = "rescaled"
 
 
 class Checkpoint:
@@ -33,6 +34,7 @@ class Checkpoint:
         """Makes the folder usable by Spark, whatever a crash left in it."""
         self._records.mkdir(parents=True, exist_ok=True)
         self._repair()
+        self._log_quiet_epoch_after_rescale()
 
     def last_logged(self) -> int | None:
         return max(self._epochs("offsets"), default=None)
@@ -42,6 +44,39 @@ class Checkpoint:
 
     def committed(self, epoch: int) -> bool:
         return (self.folder / "commits" / str(epoch)).exists()
+
+    def begun(self) -> int | None:
+        """An epoch that began and is not committed: sinks may hold it. One that was only logged is not begun."""
+        logged = self.last_logged()
+        if logged is None or self.committed(logged) or not (self._records / f"offsets-{logged}").exists():
+            return None
+        return logged
+
+    def last_begun(self) -> int | None:
+        """The newest epoch that a driver has begun to run."""
+        copies = self._records.glob("offsets-*")
+        return max((int(path.name.removeprefix("offsets-")) for path in copies), default=None)
+
+    def offsets(self, epoch: int) -> dict[str, Any]:
+        """Up to where the epoch read, by source."""
+        return _logged_offsets(self.folder / "offsets" / str(epoch))
+
+    def parallelism(self) -> int | None:
+        """Over how many key groups the state is spread; None before the first epoch."""
+        logged = self.last_logged()
+        if logged is None:
+            return None
+        conf = json.loads((self.folder / "offsets" / str(logged)).read_bytes().split(b"\n")[1])["conf"]
+        return int(conf["spark.sql.shuffle.partitions"])
+
+    def rescaled(self, epoch: int) -> None:
+        """Spark has added an epoch after `epoch` that holds the same state, spread anew: it gets the same record."""
+        self.write_record(epoch + 1, {**self.record(epoch), "epoch": epoch + 1, _RESCALED: True})
+
+    def forget_sinks(self) -> None:
+        """For another lineage: what sinks hold of this one does not count there."""
+        if (epoch := self.last_committed()) is not None:
+            self.write_record(epoch, {**self.record(epoch), "sinks": {}})
 
     def take_back_commit(self, epoch: int) -> None:
         """Makes Spark run an epoch again at its next start."""
@@ -90,6 +125,17 @@ class Checkpoint:
         self._repair_identity()
         self._drop_cut_checksums()
 
+    def _log_quiet_epoch_after_rescale(self) -> None:
+        """Spark must have run an epoch before it closes windows without data, and cannot run that of a rescale again.
+
+        An epoch with the same input and watermark changes nothing, so nobody becomes late by it.
+        """
+        last = self.last_committed()
+        if last is None or self.last_logged() != last or not self.record(last).get(_RESCALED):
+            return
+        entry = (self.folder / "offsets" / str(last)).read_text(encoding="utf-8")
+        write_atomically(self.folder / "offsets" / str(last + 1), entry)
+
     def _has_whole_offsets(self, epoch: int) -> bool:
         entry, copy = self.folder / "offsets" / str(epoch), self._records / f"offsets-{epoch}"
         if copy.exists():
@@ -131,9 +177,10 @@ class Checkpoint:
                 shutil.rmtree(self.folder / leftover)
 
     def _repair_identity(self) -> None:
-        """The query's id only tells its runs apart in Spark's own messages, so a lost one may be replaced."""
+        """The query's id only tells its runs apart in Spark's own messages: a copy gets a new one, or who lost it."""
         identity = self.folder / "metadata"
-        if identity.exists() and not _is_json(identity.read_bytes()):
+        known = identity.exists() and _is_json(identity.read_bytes())
+        if not known and (identity.exists() or self.last_logged() is not None):
             _drop(identity)
             write_atomically(identity, json.dumps({"id": str(uuid.uuid4())}))
 

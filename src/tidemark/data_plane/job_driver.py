@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -39,6 +40,7 @@ from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
 from tidemark.durable import write_atomically
 from tidemark.errors import EngineFault
+from tidemark.generations import Generations
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, RunSpec, Started
 
@@ -67,6 +69,7 @@ class JobDriver:
         self._sink_types = sink_types
         self._clock = clock
         self._state = Path(spec.state)
+        self._generations = Generations(self._state)
         self._changed = threading.Event()
         self._idle: set[str] = set()
         self._stop_asked = threading.Event()
@@ -203,7 +206,7 @@ class JobDriver:
         plan = self._spec.plan
         named = not reads_a_node_twice(plan, query)
         places = tuple(str(place) for place in range(len(query.sources)))
-        checkpoint = Checkpoint(self._state / query.id, query.sources if named else places)
+        checkpoint = Checkpoint(self._generations.current / query.id, query.sources if named else places)
         checkpoint.prepare()
         sources = {node: self._source(node, named) for node in query.sources}
         failpoints = Failpoints.from_environment(query.id, self._spec.attempt)
@@ -222,8 +225,7 @@ class JobDriver:
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
         progress = Progress(checkpoint, watermark)
         self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, self._clock))
-        parallelism = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        return QueryFrames(plan, query, sources, self._spark, parallelism, named)
+        return QueryFrames(plan, query, sources, self._spark, named)
 
     def _source(self, node: str, named: bool) -> Source:
         plan = self._spec.plan.sources[node]
@@ -232,10 +234,14 @@ class JobDriver:
             options=resolve(plan.options, os.environ, node),
             base=Path(self._spec.base),
             epoch=self._spec.plan.epoch,
-            first_started_ms=int(self._spec.first_started_at.timestamp() * 1000),
+            first_started_ms=int(self._first_started_at().timestamp() * 1000),
             named=named,
         )
         return self._source_types[plan.connector](context)
+
+    def _first_started_at(self) -> datetime:
+        """A restored job goes on with the time that its savepoint's job began."""
+        return self._generations.pointer.first_started_at or self._spec.first_started_at
 
     def _sink(self, sink: str, checkpoint: Checkpoint, failpoints: Failpoints) -> Sink:
         plan = self._spec.plan.sinks[sink]

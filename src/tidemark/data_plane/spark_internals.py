@@ -104,6 +104,11 @@ def scan_frame(spark: SparkSession, node: JavaObject) -> DataFrame:
     return DataFrame(java_frame, spark)
 
 
+def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
+    """Adds an epoch to a checkpoint that no query uses: the same state, spread over that many partitions."""
+    spark._streamingCheckpointManager.repartition(checkpoint, partitions, True)
+
+
 def jvm_is_alive(spark: SparkSession) -> bool:
     """Whether the Java process that this Python process started is still there."""
     process = getattr(spark.sparkContext._gateway, "proc", None)

@@ -19,7 +19,10 @@ FENCED_EXIT_CODE = 4
 
 
 class SentMessage(Message):
-    """A message of the driver with its number; numbers of an attempt begin at 1 and have no holes."""
+    """A message of the driver with its number, 1 and up within an attempt.
+
+    A hole means that the driver could not keep it: while the server is away too long, the oldest go.
+    """
 
     seq: int
     at: datetime
@@ -51,12 +54,17 @@ class Stop(Message):
 
 
 class TakeSavepoint(Message):
-    """Write a consistent copy of the job's state into the folder `location` while the job goes on."""
+    """Write a consistent copy of the job's state to `location` while the job goes on.
+
+    With `then_stop` the job stops at the end of its epochs first and ends afterwards, so nothing is written to a sink
+    after the savepoint. The result is the summary of the manifest.
+    """
 
     kind: Literal["savepoint"] = "savepoint"
     id: int
     savepoint_id: str
     location: str
+    then_stop: bool = False
 
 
 class StateGet(Message):

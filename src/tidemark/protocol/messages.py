@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class RunSpec(Message):
     """One start of one job. `state` holds a folder per query; `base` is what relative paths in the job mean.
 
-    `prepare` is what must be true of the state before the queries start; it may be asked for again.
+    `definition` is the text that was compiled, for savepoints. `prepare` is what must be true of the state before
+    the queries start; it may be asked for again.
     """
 
     version: Literal[1] = 1
@@ -36,6 +37,7 @@ class RunSpec(Message):
     master: str = "local[*,4]"
     driver_memory: str = "2g"
     until_drained: bool = False
+    definition: str | None = None
     control: ControlEndpoint | None = None
     prepare: Prepare | None = None
 

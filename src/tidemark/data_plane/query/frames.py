@@ -151,14 +151,12 @@ class QueryFrames(Frames):
         query: QueryPlan,
         sources: dict[str, Source],
         spark: SparkSession,
-        parallelism: int,
         named: bool,
     ) -> None:
         super().__init__(plan)
         self._query = query
         self._sources = sources
         self._spark = spark
-        self._parallelism = parallelism
         self._named = named
 
     def terminal(self) -> DataFrame:
@@ -193,7 +191,7 @@ class QueryFrames(Frames):
     def _dedup(self, plan: DedupPlan) -> DataFrame:
         arrived = dedup.with_horizon(plan, self.input(plan))
         arrived = self.counted(arrived, f"arrived:{plan.id}", **arrival_metrics(F.col(dedup.HORIZON)))
-        marked = dedup.unpack(plan, dedup.mark_duplicates(plan, arrived, self._parallelism))
+        marked = dedup.unpack(plan, dedup.mark_duplicates(plan, arrived))
         mark = F.col(dedup.duplicate_column(plan))
         counted = self.counted(marked, f"dedup:{plan.id}", passed=tally(~mark), duplicates=tally(mark))
         return counted.where(~mark).drop(mark)

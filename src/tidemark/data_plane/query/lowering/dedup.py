@@ -22,7 +22,8 @@ from tidemark.data_plane.query.lowering.columns import SYSTEM_NAMES, event_time,
 from tidemark.schema import SYSTEM_COLUMNS, parse_type
 
 HORIZON = "__tm_horizon"
-_BUCKETS_PER_PARTITION = 8
+# A key stays in its bucket when the parallelism changes; there are enough of them for some dozen key groups.
+_BUCKETS = 32
 _PACKED = "__tm_packed"
 _COLUMNS = (_PACKED, "__tm_id", "__tm_micros", HORIZON, "__tm_high", "__tm_low", "__tm_bucket")
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
@@ -38,9 +39,9 @@ def with_horizon(plan: DedupPlan, frame: DataFrame) -> DataFrame:
     return frame.withColumn(HORIZON, F.unix_micros("_event_time") + plan.within_ms * 1000)
 
 
-def mark_duplicates(plan: DedupPlan, frame: DataFrame, parallelism: int) -> DataFrame:
+def mark_duplicates(plan: DedupPlan, frame: DataFrame) -> DataFrame:
     """All events that are not late, each marked as duplicate or not. `frame` has its horizon."""
-    packed = frame.select(*_packed_columns(plan, frame, parallelism))
+    packed = frame.select(*_packed_columns(plan, frame))
     marked = StructType([*packed.schema.fields, StructField(duplicate_column(plan), BooleanType())])
     return packed.groupBy("__tm_bucket").transformWithStateInPandas(
         statefulProcessor=KeepFirst(plan.within_ms * 1000, duplicate_column(plan)),
@@ -63,11 +64,10 @@ def unpack(plan: DedupPlan, marked: DataFrame) -> DataFrame:
     return flat.select(*columns, duplicate_column(plan))
 
 
-def _packed_columns(plan: DedupPlan, frame: DataFrame, parallelism: int) -> list[Any]:
+def _packed_columns(plan: DedupPlan, frame: DataFrame) -> list[Any]:
     body = [F.col(quoted(column.name)) for column in plan.output]
     body += [F.unix_micros(name).alias(name) if name.endswith("_time") else F.col(name) for name in SYSTEM_NAMES]
     by = [part for name in plan.by for part in (F.col(quoted(name)), F.isnull(F.col(quoted(name))))]
-    buckets = parallelism * _BUCKETS_PER_PARTITION
     return [
         F.to_json(F.struct(*body), _JSON).alias(_PACKED),
         F.col("_event_id").alias("__tm_id"),
@@ -75,7 +75,7 @@ def _packed_columns(plan: DedupPlan, frame: DataFrame, parallelism: int) -> list
         event_time(F.timestamp_micros(HORIZON), HORIZON),
         F.xxhash64(F.lit(0), *by).alias("__tm_high"),
         F.xxhash64(F.lit(1), *by).alias("__tm_low"),
-        F.pmod(F.hash(*by), F.lit(buckets)).alias("__tm_bucket"),
+        F.pmod(F.hash(*by), F.lit(_BUCKETS)).alias("__tm_bucket"),
     ]
 
 
