@@ -63,6 +63,7 @@ class Driver:
         self.seq = 0
         self.status: dict[str, Any] = {"state": "STARTING"}
         self.muted = False
+        self.refuses = False
         self.stopped = threading.Event()
         self.savepoint_answers: list[dict[str, Any]] = []
 
@@ -99,7 +100,8 @@ class Driver:
             for command in (answer or {}).get("commands", ()):
                 note("command", command=command)
                 after = command["id"]
-                self.carry_out(command)
+                if not self.refuses:
+                    self.carry_out(command)
 
     def carry_out(self, command: dict[str, Any]) -> None:
         if command["kind"] == "stop":
@@ -111,13 +113,44 @@ class Driver:
                 planned = self.savepoint_answers.pop(0)
                 call("POST", f"commands/{command['id']}/result", {"id": command["id"], **planned})
             else:
-                self.answer(command, {"epochs": {"per_min": 7}, "epoch": 7, "bytes": 4096, "checksum": "abc"})
+                write_savepoint(command)
+                self.answer(command, {})
+            if command["then_stop"]:
+                self.stopped.set()
         else:
             rows = [{"key": command["key"], "value": 3}]
             self.answer(command, {"epoch": 7, "age_ms": 12, "rows": rows})
 
     def answer(self, command: dict[str, Any], result: dict[str, Any]) -> None:
         call("POST", f"commands/{command['id']}/result", {"id": command["id"], "ok": True, "result": result})
+
+
+def write_savepoint(command: dict[str, Any]) -> None:
+    """A savepoint of one file, as a real driver would leave it."""
+    import hashlib
+
+    from tidemark.savepoints.manifest import MANIFEST, Manifest, SavedFile, SavedQuery
+    from tidemark.savepoints.storage import storage_at
+
+    content = b"state"
+    query = SPEC["plan"]["queries"][0]
+    saved = SavedQuery(epoch=7, watermark=None, state_signature=query["state_signature"], parallelism=2)
+    manifest = Manifest(
+        savepoint_id=command["savepoint_id"],
+        job=JOB,
+        lineage=SPEC["lineage"],
+        attempt=SPEC["attempt"],
+        taken_at=datetime.now(UTC),
+        first_started_at=SPEC["first_started_at"],
+        tidemark="0",
+        spark="0",
+        plan=SPEC["plan"],
+        queries={query["id"]: saved},
+        files=(SavedFile(path="queries/x", size=len(content), sha256=hashlib.sha256(content).hexdigest()),),
+    ).sealed()
+    with storage_at(command["location"]).write() as draft:
+        draft.write("queries/x", iter([content]))
+        draft.write(MANIFEST, iter([manifest.model_dump_json().encode()]))
 
 
 driver = Driver()
@@ -201,6 +234,10 @@ def mute() -> None:
         time.sleep(1)
 
 
+def refuse_commands() -> None:
+    driver.refuses = True
+
+
 def child() -> None:
     """Leaves a process in a process group of its own."""
     process = subprocess.Popen(["sleep", "120"], process_group=0)
@@ -221,6 +258,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "failed": failed,
     "serve": serve,
     "deaf": deaf,
+    "refuse_commands": refuse_commands,
     "mute": mute,
     "child": child,
     "savepoint_answer": driver.savepoint_answers.append,

@@ -77,7 +77,7 @@ def test_a_job_created_but_never_started_can_be_canceled(server: Server) -> None
 
 
 def test_a_deaf_driver_is_killed_when_its_job_is_canceled(home: Path) -> None:
-    with running_server(home, {"*": {"*": [["started"], ["child"], ["deaf"]]}}) as server:
+    with running_server(home, {"*": {"*": [["refuse_commands"], ["started"], ["child"], ["deaf"]]}}) as server:
         job_id = server.submit()
         server.wait_for(job_id, "RUNNING")
         server.http.delete(f"/jobs/{job_id}")

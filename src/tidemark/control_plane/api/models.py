@@ -193,8 +193,8 @@ class Savepoint(Model):
     location: str
     created_at: Moment
     completed_at: Moment | None = None
-    epoch: dict[str, int] | int | None = None
-    offsets: dict[str, Any] | None = None
+    epoch: int | None = None
+    offsets: dict[str, Any] | None = Field(None, description="By query and source: what comes next.")
     watermark: Moment | None = None
     parallelism: int | None = None
     bytes: int | None = None

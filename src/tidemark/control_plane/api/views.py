@@ -130,13 +130,20 @@ def sample_of(plane: Plane, job: JobRecord) -> JobSample:
 
 
 def savepoint_view(record: SavepointRecord) -> models.Savepoint:
-    summary = {name: value for name, value in (record.summary or {}).items() if name in _SUMMARY}
+    summary = record.summary or {}
+    queries = summary.get("queries", {})
     failure = None
     if record.failure is not None:
         at = record.completed_at or record.created_at
         failure = {**record.failure, "operator": record.failure.get("step"), "at": at}
-    fields = {**vars(record), **summary, "failure": failure}
+    fields = {
+        **vars(record),
+        **{name: summary.get(name) for name in _SUMMARY},
+        "offsets": {id_: query["offsets"] for id_, query in queries.items()} or None,
+        "parallelism": max((query["parallelism"] or 0 for query in queries.values()), default=0) or None,
+        "failure": failure,
+    }
     return models.Savepoint.model_validate({name: fields.get(name) for name in models.Savepoint.model_fields})
 
 
-_SUMMARY = ("epoch", "offsets", "watermark", "parallelism", "bytes", "checksum")
+_SUMMARY = ("epoch", "watermark", "bytes", "checksum")

@@ -76,9 +76,9 @@ def fail_unanswered(connection: sa.Connection, attempt: AttemptRecord, why: Fail
         result = {"id": command.command_id, "ok": False, "failure": failure, "result": None}
         commands.keep_result(connection, command, result)
         if command.body["kind"] == "savepoint":
-            savepoints.finish_savepoint(
-                connection, command.body["savepoint_id"], savepoints.FAILED, now, failure=failure
-            )
+            savepoint_id = command.body["savepoint_id"]
+            savepoints.finish_savepoint(connection, savepoint_id, savepoints.FAILED, now, failure=failure)
+            store.update_job(connection, attempt.job_id, final_savepoint=None)
 
 
 def _take_number(plane: Plane, job: JobRecord, lineage: Lineage, token: str) -> AttemptRecord | None:
@@ -100,6 +100,7 @@ def _spec(
             "base": str(plane.base),
             "master": plane.settings.master,
             "driver_memory": plane.settings.driver_memory,
+            "definition": job.definition,
             "control": control,
             "prepare": (job.prepare or {}).get("spec"),
         }

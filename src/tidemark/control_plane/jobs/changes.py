@@ -76,3 +76,11 @@ def change_at_rest(connection: sa.Connection, job: JobRecord, change: dict[str, 
     return store.update_job(
         connection, job.job_id, definition=change["definition"], plan=change["plan"], prepare=prepare
     )
+
+
+def keep_parallelism(connection: sa.Connection, job: JobRecord) -> None:
+    """The driver could not spread the state and goes on with the parallelism it had."""
+    fallback = (job.prepare or {}).get("fallback")
+    if fallback is not None:
+        plan = {**job.plan, "parallelism": fallback["plan"]["parallelism"]}
+        store.update_job(connection, job.job_id, plan=plan, prepare=None)

@@ -9,9 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control_plane.jobs import changes
 from tidemark.control_plane.jobs.plane import Plane
 from tidemark.control_plane.redaction import Redactor, secrets_of
-from tidemark.control_plane.savepoints.service import keep_outcome
+from tidemark.control_plane.savepoints.service import confirmed, keep_outcome
 from tidemark.control_plane.store import commands
 from tidemark.control_plane.store import jobs as store
 from tidemark.control_plane.store.access import hash_token, same_hash
@@ -19,6 +20,8 @@ from tidemark.control_plane.store.records import AttemptRecord, JobRecord
 from tidemark.errors import Forbidden, NotFound
 from tidemark.protocol.control import CommandResult, Commands, Heartbeat, HeartbeatAnswer, SentMessage
 from tidemark.protocol.messages import Ended, EpochCommitted, Failed, Started, Warned
+
+RESCALE_FAILED = "rescale_failed"
 
 
 class Drivers:
@@ -50,14 +53,19 @@ class Drivers:
 
     def result(self, job_id: str, attempt: int, token: str, result: CommandResult) -> None:
         """Keeps what became of a command; one that is unknown or was answered before is let pass."""
-        with self._plane.database.writing() as connection:
+        with self._plane.database.reading() as connection:
             self._authenticate(connection, job_id, attempt, token)
             command = commands.get_command(connection, job_id, result.id)
-            if command is None or command.attempt != attempt:
-                raise NotFound(f"attempt {attempt} was given no command {result.id}")
             job = store.get_job(connection, job_id)
-            outcome = self._redactor(job).data(result.model_dump(mode="json"))
-            if commands.keep_result(connection, command, outcome) and command.body["kind"] == "savepoint":
+        if command is None or command.attempt != attempt:
+            raise NotFound(f"attempt {attempt} was given no command {result.id}")
+        outcome = self._redactor(job).data(result.model_dump(mode="json"))
+        is_savepoint = command.body["kind"] == "savepoint"
+        if is_savepoint and command.result is None:
+            outcome = confirmed(outcome, command.body["location"])
+        with self._plane.database.writing() as connection:
+            if commands.keep_result(connection, command, outcome) and is_savepoint:
+                job = store.get_job(connection, job_id)
                 keep_outcome(connection, self._plane, job, command.body, outcome)
         self._plane.bell.ring(job_id)
         self._plane.wake.set()
@@ -96,7 +104,9 @@ class Drivers:
             match each.message:
                 case Started():
                     fields["started"] = True
-                case Warned(message=text, step=step):
+                case Warned(code=code, message=text, step=step):
+                    if code == RESCALE_FAILED:
+                        changes.keep_parallelism(connection, job)
                     cause = self._redactor(job).text(f"{step}: {text}" if step else text)
                     store.add_event(connection, job, "warning", cause, each.at)
                 case Failed() | Ended() as word:

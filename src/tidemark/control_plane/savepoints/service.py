@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from tidemark.compiler.compile import compile_job
-from tidemark.compiler.plan.plan import SinkPlan
-from tidemark.connectors.paths import local_path
 from tidemark.control_plane.jobs.lifecycle import TERMINAL, Desired, State
 from tidemark.control_plane.jobs.manager import Submission
 from tidemark.control_plane.jobs.plane import Plane
@@ -20,10 +16,12 @@ from tidemark.control_plane.store import commands, savepoints
 from tidemark.control_plane.store import jobs as store
 from tidemark.control_plane.store.access import record_change
 from tidemark.control_plane.store.records import JobRecord, SavepointRecord
-from tidemark.errors import Conflict
+from tidemark.errors import Conflict, TidemarkError
+from tidemark.protocol.messages import Failure
+from tidemark.savepoints.storage import storage_at
+from tidemark.savepoints.verify import load_manifest, repeated_output, verify
 
 REPEAT_OUTPUT = "repeat_output"
-UPSERTING = ("postgres", "sqlite")
 
 
 class Savepoints:
@@ -37,19 +35,22 @@ class Savepoints:
             job = store.get_job(connection, job_id)
             if job.state != State.RUNNING:
                 raise Conflict(f"job {job.name!r} is {job.state}", hint="only a running job can write a savepoint")
-            made = self._insert(connection, job)
+            if job.final_savepoint is not None:
+                raise Conflict(f"job {job.name!r} is writing its final savepoint", hint="wait until it is canceled")
+            made = self._insert(connection, job, then_stop=then_cancel)
             if then_cancel:
                 store.update_job(connection, job.job_id, final_savepoint=made.savepoint_id)
             record_change(connection, actor, "savepoint", job.job_id, now, made.savepoint_id)
         self._plane.bell.ring(job.job_id)
         return made
 
-    def _insert(self, connection: sa.Connection, job: JobRecord) -> SavepointRecord:
+    def _insert(self, connection: sa.Connection, job: JobRecord, *, then_stop: bool) -> SavepointRecord:
         now = self._plane.now()
         savepoint_id = f"sp-{now:%Y%m%d%H%M%S}-{secrets.token_hex(4)}"
         location = self._plane.savepoints / job.job_id / savepoint_id
         made = savepoints.insert_savepoint(connection, job, savepoint_id, location.as_uri(), now)
-        commands.add_command(connection, job, "savepoint", now, savepoint_id=savepoint_id, location=made.location)
+        asked = {"savepoint_id": savepoint_id, "location": made.location, "then_stop": then_stop}
+        commands.add_command(connection, job, "savepoint", now, **asked)
         return made
 
     def of_job(self, job_id: str) -> list[SavepointRecord]:
@@ -72,15 +73,19 @@ class Savepoints:
                 raise Conflict(f"savepoint {savepoint_id!r} is still being written", hint="wait until it is done")
             savepoints.delete_savepoint(connection, savepoint_id)
             record_change(connection, actor, "delete savepoint", savepoint_id, self._plane.now())
-        shutil.rmtree(folder_of(found), ignore_errors=True)
+        storage_at(found.location).delete()
 
     def restored(self, submission: Submission, savepoint_id: str, accept: frozenset[str]) -> Submission:
-        """The submission of a job that begins where the savepoint ends. Raises Conflict when it cannot."""
+        """The submission of a job that begins where the savepoint ends. Raises when the savepoint is not whole.
+
+        Raises Conflict when rows would be written twice and nobody accepted that.
+        """
         found = self.get(savepoint_id)
         if found.state != savepoints.COMPLETED:
             raise Conflict(f"savepoint {savepoint_id!r} is {found.state}", hint="only a completed one can be restored")
+        manifest = verify(found.location)
         plan = compile_job(submission.definition).plan
-        repeating = [] if self._is_newest(found) else [id_ for id_, sink in plan.sinks.items() if appends(sink)]
+        repeating = repeated_output(manifest, self._committed_since(found), plan)
         if repeating and REPEAT_OUTPUT not in accept:
             raise Conflict(
                 f"what was written since the savepoint would be written again to {', '.join(repeating)}",
@@ -88,20 +93,24 @@ class Savepoints:
             )
         return replace(submission, restore_from=found.location)
 
-    def _is_newest(self, savepoint: SavepointRecord) -> bool:
-        """Whether its job has ended without another epoch after it."""
+    def _committed_since(self, savepoint: SavepointRecord) -> dict[str, int | None]:
+        """The last epochs of the job it was taken of, once that has ended; nobody knows what one that lives will do."""
         with self._plane.database.reading() as connection:
             job = store.find_job(connection, savepoint.job_id)
         if job is None or job.state not in TERMINAL or job.status is None:
-            return False
-        epochs = {query["id"]: query["epoch"] for query in job.status["queries"]}
-        return bool(epochs) and (savepoint.summary or {}).get("epochs") == epochs
+            return {}
+        return {query["id"]: query["epoch"] for query in job.status["queries"]}
 
 
-def appends(sink: SinkPlan) -> bool:
-    """Whether the sink keeps a row that is written twice as two rows."""
-    upserts = bool(sink.options.get("key")) and sink.options.get("mode") != "append"
-    return sink.connector != "console" and not (upserts and sink.connector in UPSERTING)
+def confirmed(outcome: dict[str, Any], location: str) -> dict[str, Any]:
+    """The driver's word, and that of the manifest it left: without one there is no savepoint."""
+    if not outcome["ok"]:
+        return outcome
+    try:
+        return {**outcome, "result": load_manifest(location).summary()}
+    except TidemarkError as error:
+        failure = Failure.of(error).model_dump(mode="json")
+        return {**outcome, "ok": False, "failure": failure, "result": None}
 
 
 def keep_outcome(
@@ -123,7 +132,3 @@ def keep_outcome(
     if outcome["ok"] and job.state == State.RUNNING:
         job = store.update_job(connection, job.job_id, desired_state=Desired.CANCELED)
         store.transition(connection, job, State.CANCELING, f"canceled after savepoint {savepoint_id}", now)
-
-
-def folder_of(savepoint: SavepointRecord) -> Path:
-    return local_path(savepoint.location, Path("/"))
