@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,10 +22,6 @@ LARGEST_BODY = 1024 * 1024
 LARGEST_DRIVER_BODY = 16 * 1024 * 1024
 INTERNAL = "/internal/"
 WRITES = ("POST", "PUT", "PATCH")
-
-
-class _TooLarge(Exception):
-    pass
 
 
 class Guard:
@@ -42,7 +39,7 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        await self._limited(scope, receive, send)
+        await self._app(scope, _counting(receive, _limit(scope)), send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         host = headers.get("host", "")
@@ -53,23 +50,9 @@ class Guard:
             return answer_to(Forbidden("requests from other origins are refused"))
         return _bad_body(scope, headers)
 
-    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A body without a length is counted as it comes."""
-        started = False
-
-        async def watched(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
-        try:
-            await self._app(scope, _counting(receive, _limit(scope)), watched)
-        except _TooLarge:
-            if not started:
-                await _too_large(_limit(scope))(scope, receive, send)
-
 
 def _counting(receive: Receive, limit: int) -> Callable[[], Awaitable[Message]]:
+    """Stops a body that came without its length as soon as it is too large."""
     taken = 0
 
     async def counted() -> Message:
@@ -77,7 +60,7 @@ def _counting(receive: Receive, limit: int) -> Callable[[], Awaitable[Message]]:
         message = await receive()
         taken += len(message.get("body", b""))
         if taken > limit:
-            raise _TooLarge
+            raise HTTPException(413, f"a body has at most {limit} bytes")
         return message
 
     return counted
