@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +25,12 @@ LARGEST_LOG = 10 * 1024 * 1024
 KEPT_LOGS = 3
 
 
+@dataclass(frozen=True)
+class _Child:
+    driver: subprocess.Popen[bytes]
+    log_writer: subprocess.Popen[bytes]
+
+
 class LocalLauncher:
     """`umask` is that of the files a job writes; the control plane's own are private."""
 
@@ -31,33 +38,31 @@ class LocalLauncher:
         self._command = command
         self._umask = umask
         self._largest_log = largest_log
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
-        self._log_writers: list[subprocess.Popen[bytes]] = []
+        self._children: dict[int, _Child] = {}
 
     def start(self, launch: Launch) -> Process:
-        self._log_writers = [writer for writer in self._log_writers if writer.poll() is None]
+        writer = self._start_log_writer(launch)
+        assert writer.stdin is not None
         try:
-            writer = self._start_log_writer(launch)
-            assert writer.stdin is not None
             with writer.stdin as log:
-                child = self._start_driver(launch, log)
+                driver = self._start_driver(launch, log)
         except OSError as error:
+            writer.wait()
             raise EnvironmentFault(
                 f"the driver cannot be started: {error}", hint="`tidemark doctor` says what is missing"
             ) from None
-        self._log_writers.append(writer)
-        self._children[child.pid] = child
-        return {"pid": child.pid, "began": started_at(child.pid)}
+        self._children[driver.pid] = _Child(driver, writer)
+        return {"pid": driver.pid, "began": started_at(driver.pid)}
 
     def is_running(self, process: Process) -> bool:
         child = self._children.get(process["pid"])
-        if child is not None and child.poll() is not None:
+        if child is not None and child.driver.poll() is not None:
             return False
         return process["began"] is not None and is_running(process["pid"], process["began"])
 
     def describe_end(self, process: Process) -> str:
         child = self._children.get(process["pid"])
-        code = None if child is None else child.poll()
+        code = None if child is None else child.driver.poll()
         if code is None:
             return "the driver is gone"
         if code < 0:
@@ -70,7 +75,8 @@ class LocalLauncher:
         kill_marked(mark)
         child = self._children.pop(process["pid"], None) if process is not None else None
         if child is not None:
-            child.wait()
+            child.driver.wait()
+            child.log_writer.wait()
 
     def _start_driver(self, launch: Launch, log: IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

@@ -24,18 +24,16 @@ class RotatingLog:
         self._path = path
         self._largest = largest
         self._kept = kept
-        self._lock = open(path.with_name(f".{path.name}.lock"), "wb")  # noqa: SIM115  # held for the whole life
+        self._lock = path.with_name(f".{path.name}.lock")
 
     def write(self, lines: bytes) -> None:
         """Appends whole lines, to a new file when they would make the current one too large."""
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        try:
+        with open(self._lock, "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             if self._path.exists() and self._path.stat().st_size + len(lines) > self._largest:
                 self._rotate()
             with open(self._path, "ab") as log:
                 log.write(lines)
-        finally:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def _rotate(self) -> None:
         for number in range(self._kept, 0, -1):
