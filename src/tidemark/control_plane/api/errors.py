@@ -44,7 +44,7 @@ STATUS: tuple[tuple[type[TidemarkError], int], ...] = (
     (TidemarkError, 500),
 )
 
-CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media"}
+CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media"}
 
 
 def envelope(
@@ -96,9 +96,10 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    code = CODES.get(error.status_code, "bad_request")
+    status = 422 if error.status_code == 400 else error.status_code  # FastAPI's word for a body that is no JSON
+    code = CODES.get(status, "bad_request")
     message = f"{request.method} {request.url.path}: {error.detail}"
-    return envelope(error.status_code, code, message, "/openapi.json lists all calls", headers=_headers(error))
+    return envelope(status, code, message, "/openapi.json lists all calls", headers=_headers(error))
 
 
 def _headers(error: HTTPException) -> dict[str, str] | None:
