@@ -22,7 +22,7 @@ CHECKS = [
     checks.response_schema_conformance,
 ]
 QUICK = settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     database=None,
