@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,6 +66,24 @@ class SourceContext:
 
     def reader(self, spark: SparkSession) -> DataStreamReader:
         return spark.readStream.name(self.plan.id) if self.named else spark.readStream
+
+
+@dataclass(frozen=True)
+class PartitionOffsets:
+    """`offset` is the next to be read, `end` the one after the newest there is; None when that is not known."""
+
+    offset: int
+    end: int | None = None
+    lag: int | None = None
+
+
+@runtime_checkable
+class CountsOffsets(Protocol):
+    """What a source also has whose partitions count their events."""
+
+    def offsets(self, end: str | None, latest: str | None) -> dict[int, PartitionOffsets]:
+        """By partition, from the offsets Spark reports after an epoch."""
+        ...
 
 
 class Source(Protocol):

@@ -7,7 +7,9 @@ taken when its epoch began.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Collection
@@ -23,10 +25,14 @@ _RESCALED = "rescaled"
 
 
 class Checkpoint:
-    """`sources` are the names under which the query's sources stand in Spark's offset log."""
+    """`sources` are the names under which the query's sources stand in Spark's offset log.
+
+    `known_parallelism` is over how many key groups the state is spread, as of the last start or first epoch.
+    """
 
     def __init__(self, folder: Path, sources: Collection[str]) -> None:
         self.folder = folder
+        self.known_parallelism: int | None = None
         self._sources = set(sources)
         self._records = folder / "tidemark"
 
@@ -35,6 +41,7 @@ class Checkpoint:
         self._records.mkdir(parents=True, exist_ok=True)
         self._repair()
         self._log_quiet_epoch_after_rescale()
+        self.known_parallelism = self.parallelism()
 
     def last_logged(self) -> int | None:
         return max(self._epochs("offsets"), default=None)
@@ -98,6 +105,8 @@ class Checkpoint:
         """Copies Spark's log entry of an epoch before anything of that epoch becomes visible."""
         logged = (self.folder / "offsets" / str(epoch)).read_text(encoding="utf-8")
         write_atomically(self._records / f"offsets-{epoch}", logged)
+        if self.known_parallelism is None:
+            self.known_parallelism = self.parallelism()
 
     def write_record(self, epoch: int, record: dict[str, Any]) -> None:
         """Replaces the record of an epoch; a replay writes the same one again."""
@@ -190,6 +199,16 @@ class Checkpoint:
             for checksum in self.folder.glob(f"{folder}/.*.crc"):
                 if not _fits(checksum):
                     checksum.unlink()
+
+
+def size_on_disk(folder: Path) -> int:
+    """The bytes in a folder that others may be changing."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += os.stat(Path(parent, name)).st_size
+    return total
 
 
 def _is_whole_commit(entry: Path) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -36,6 +37,8 @@ from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
 from tidemark.data_plane.query_driver import QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
+from tidemark.data_plane.report.measures import TaskTimes
+from tidemark.data_plane.report.status import QueryBoard, StatusBoard
 from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
 from tidemark.durable import write_atomically
@@ -74,7 +77,13 @@ class JobDriver:
         self._idle: set[str] = set()
         self._stop_asked = threading.Event()
         self.queries: list[QueryDriver] = []
+        self._board = StatusBoard(spec.plan, [])
+        self.status = self._board.status("STARTING", Accounting())
         self._sinks: list[Sink] = []
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._spark
 
     @property
     def finished(self) -> bool:
@@ -173,6 +182,7 @@ class JobDriver:
         """One look around: raises when a query has failed or the JVM is gone."""
         self._changed.wait(_LOOK_AROUND)
         self._changed.clear()
+        self._look_at_status("RUNNING")
         while self._idle:
             if driver := self._driver(self._idle.pop()):
                 driver.on_idle()
@@ -185,7 +195,11 @@ class JobDriver:
                 continue
             raise driver.failure or driver.query.exception() or EngineFault(f"query {driver.id} stopped by itself")
 
+    def _look_at_status(self, state: Literal["RUNNING", "STOPPING"]) -> None:
+        self.status = self._board.status(state, self.total())
+
     def _stop_queries(self) -> None:
+        self._look_at_status("STOPPING")
         deadline = time.monotonic() + _STOP_SECONDS
         for driver in self.queries:
             driver.stop(deadline)
@@ -224,7 +238,9 @@ class JobDriver:
         )
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
         progress = Progress(checkpoint, watermark)
-        self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, self._clock))
+        work = TaskTimes(self._spark)
+        self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, work, self._clock))
+        self._board.queries.append(QueryBoard(query.id, progress, checkpoint))
         return QueryFrames(plan, query, sources, self._spark, named)
 
     def _source(self, node: str, named: bool) -> Source:
@@ -271,9 +287,12 @@ class JobDriver:
 
     def on_committed(self, done: StreamingQueryProgress) -> None:
         driver = self._driver(str(done.id))
-        report = driver.on_committed(done) if driver else None
-        if report is not None:
+        committed = driver.on_committed(done) if driver else None
+        if driver is not None and committed is not None:
+            report, measures = committed
+            self._board.committed(driver.id, report, measures)
             self._send(report.model_copy(update={"total": self.total()}))
+            self._changed.set()
 
     def on_idle(self, query_id: str) -> None:
         """Taken up by the thread that runs the job, which may have to start the query again."""

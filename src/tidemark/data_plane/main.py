@@ -1,4 +1,7 @@
-"""One driver from its run spec to its exit code: 0 ended, 1 failed and said so, 3 its supervisor is gone."""
+"""One driver from its run spec to its exit code: 0 ended, 1 failed and said so, 3 its supervisor is gone.
+
+A driver of the control plane does not end with it; it ends with 4 when a newer attempt has taken over.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,19 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from tidemark.data_plane.control_link import ControlLink
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.report.reporter import Reporter
 from tidemark.data_plane.session import create_session
+from tidemark.data_plane.state.prepare import prepare_state, undo_unused_switch
 from tidemark.durable import lock_exclusively
 from tidemark.errors import StateFault
+from tidemark.protocol.message import Message
 from tidemark.protocol.messages import Failed, Failure, RunSpec
 
 _LOG = logging.getLogger("tidemark.data_plane")
@@ -28,30 +35,50 @@ _LOCK_SECONDS = 15.0
 def main() -> int:
     level = os.environ.get(_LOG_LEVEL, "info").upper()
     logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    for talkative in ("py4j", "httpx", "httpcore"):
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     spec = RunSpec.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    reporter = Reporter(os.fdopen(int(os.environ.get(_REPORT_FD, "1")), "w", encoding="utf-8"))
-    _leave_with_supervisor()
+    link = ControlLink(spec, spec.control) if spec.control else None
+    send = link.send if link else _report_to_supervisor()
     try:
         with _only_writer(Path(spec.state)):
-            return _run(spec, reporter)
+            return _run(spec, send, link)
     except Exception as problem:
         _LOG.exception("the driver failed")
-        reporter.send(Failed(failure=Failure.of(classify(problem))))
+        send(Failed(failure=Failure.of(classify(problem))))
         return 1
+    finally:
+        if link:
+            link.close()
 
 
-def _run(spec: RunSpec, reporter: Reporter) -> int:
+def _run(spec: RunSpec, send: Callable[[Message], None], link: ControlLink | None) -> int:
     parallelism = spec.plan.parallelism or os.cpu_count() or 1
     spark = create_session(
         f"tidemark-{spec.plan.job}", master=spec.master, driver_memory=spec.driver_memory, parallelism=parallelism
     )
-    job = JobDriver(spec, spark, reporter.send)
+    prepare_state(spec, spark, send)
+    job = JobDriver(spec, spark, send)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: job.ask_stop())
-    reporter.send(job.run())
+    if link:
+        link.attach(job)
+    try:
+        ended = job.run()
+    except BaseException:
+        undo_unused_switch(spec)
+        raise
+    if link:
+        link.stopped()
+    send(ended)
     spark.stop()
     return 0
+
+
+def _report_to_supervisor() -> Callable[[Message], None]:
+    """Messages go to whoever started this process, and without that one it does not go on."""
+    _leave_with_supervisor()
+    return Reporter(os.fdopen(int(os.environ.get(_REPORT_FD, "1")), "w", encoding="utf-8")).send
 
 
 def _leave_with_supervisor() -> None:

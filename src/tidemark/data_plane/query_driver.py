@@ -24,10 +24,12 @@ from tidemark.data_plane.epoch.runner import EpochRunner
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.query.frames import QueryFrames
+from tidemark.data_plane.report.measures import EpochMeasures, TaskTimes, busy_shares, measure
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
 from tidemark.protocol.messages import EpochCommitted
 
 _STARTING = 60.0
+_MOVES_KEPT = 100
 
 
 class StopRequested(Exception):
@@ -42,31 +44,34 @@ class QueryDriver:
         checkpoint: Checkpoint,
         sources: Mapping[str, Source],
         failpoints: Failpoints,
+        work: TaskTimes,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.id = runner.query.id
         self.progress = progress
+        self.checkpoint = checkpoint
         self.failure: Exception | None = None
         self._runner = runner
         self._accountant = Accountant(runner.plan, runner.query)
         self._stateful = any(
             isinstance(runner.plan.operators[node], DedupPlan | WindowPlan) for node in runner.query.operators
         )
-        self._checkpoint = checkpoint
         self._sources = sources
         self._failpoints = failpoints
+        self._work = work
         self._clock = clock
         self._turn = threading.Lock()
         self._stopping = threading.Event()
         self._attached = threading.Event()
         self._quiet_since = clock()
         self._reports: dict[int, EpochCommitted] = {}
+        self._moved_at: dict[int, float] = {}
 
     def start(self, frames: QueryFrames, output_mode: str, interval_ms: int) -> None:
         self._frames = frames
         frame = frames.terminal()
         writer = frame.writeStream.outputMode(output_mode).foreachBatch(self._on_epoch)
-        writer = writer.option("checkpointLocation", str(self._checkpoint.folder)).queryName(self.id)
+        writer = writer.option("checkpointLocation", str(self.checkpoint.folder)).queryName(self.id)
         self._writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
         self._start()
 
@@ -103,7 +108,7 @@ class QueryDriver:
             raise StopRequested
         started = time.monotonic()
         self._failpoints.reach("after_log", epoch)
-        self._checkpoint.keep_offsets(epoch)
+        self.checkpoint.keep_offsets(epoch)
         facts = self._execution.facts()
         self.progress.watermark.at_least(facts.watermark_ms * 1000)
         if epoch == self.progress.last_epoch:
@@ -126,7 +131,14 @@ class QueryDriver:
 
     def _hand_over_watermark(self) -> None:
         if (value := self.progress.watermark.value) is not None and value > 0:
+            self._note_moved(value // 1000)
             self._execution.set_watermark(value // 1000)
+
+    def _note_moved(self, watermark_ms: int) -> None:
+        """When the watermark reached its newest values, from which the time until results are committed counts."""
+        now = time.monotonic()
+        self._moved_at = dict(list(self._moved_at.items())[-_MOVES_KEPT:])
+        self._moved_at.setdefault(watermark_ms, now)
 
     def _report(self, epoch: int, facts: EpochFacts, counts: EpochCounts, seconds: float) -> EpochCommitted:
         return EpochCommitted(
@@ -138,20 +150,34 @@ class QueryDriver:
             next_watermark=to_datetime(self.progress.watermark.value),
             sources=self.progress.source_status(),
             total=self.progress.total,
+            firing_ms=dict.fromkeys(self._fired(counts), self._since_moved(facts.watermark_ms)),
+            sink_commit_ms=counts.sink_ms,
         )
 
-    def on_committed(self, done: StreamingQueryProgress) -> EpochCommitted | None:
-        """Spark has committed an epoch; returns the report to send."""
+    def _fired(self, counts: EpochCounts) -> list[str]:
+        """The operators whose windows closed in an epoch."""
+        windows = ((node, self._runner.plan.operators[node]) for node in self._runner.query.operators)
+        closing = [node for node, plan in windows if isinstance(plan, WindowPlan) and plan.emit == "on_close"]
+        return [node for node in closing if counts.observed.get(f"results:{node}", [0])[0]]
+
+    def _since_moved(self, watermark_ms: int) -> int:
+        now = time.monotonic()
+        return round((now - self._moved_at.get(watermark_ms, now)) * 1000)
+
+    def on_committed(self, done: StreamingQueryProgress) -> tuple[EpochCommitted, EpochMeasures] | None:
+        """Spark has committed an epoch; returns the report to send and what was measured."""
         self._failpoints.reach("after_epoch_commit", done.batchId)
         report = self._reports.pop(done.batchId, None)
-        return report and report.model_copy(update={"lag_events": self._unread(done)})
-
-    def _unread(self, done: StreamingQueryProgress) -> int | None:
-        """Events that wait in the source. Of several sources Spark does not say which offsets are whose."""
-        if len(done.sources) != 1:
+        if report is None:
             return None
-        (source,) = self._sources.values()
-        return source.unread(done.sources[0].endOffset, done.sources[0].latestOffset)
+        measures = self._measure(done, report)
+        return report.model_copy(update={"lag_events": measures.lag}), measures
+
+    def _measure(self, done: StreamingQueryProgress, report: EpochCommitted) -> EpochMeasures:
+        plan, query = self._runner.plan, self._runner.query
+        seconds = max(done.batchDuration, report.duration_ms) / 1000
+        busy = busy_shares(plan, query, self._work.since_last_time(str(done.runId)), self._work.slots, seconds)
+        return measure(plan, query, done, self._sources, self._execution.source_names(), busy)
 
     # --- between epochs ---------------------------------------------------------------------------------------
 
@@ -186,6 +212,7 @@ class QueryDriver:
         before = self.progress.watermark.value
         value = self.progress.watermark.advance()
         if value is not None and value != before and value > 0:
+            self._note_moved(value // 1000)
             self._execution.tick_watermark(value // 1000)
 
     def _cannot_close_windows(self) -> bool:
@@ -197,7 +224,7 @@ class QueryDriver:
         assert self.progress.last_epoch is not None
         self._query.stop()
         self._attached.clear()
-        self._checkpoint.take_back_commit(self.progress.last_epoch)
+        self.checkpoint.take_back_commit(self.progress.last_epoch)
         self._start()
         self._query.processAllAvailable()
 
@@ -214,7 +241,7 @@ class QueryDriver:
         while (
             self._query.isActive
             and last is not None
-            and not self._checkpoint.committed(last)
+            and not self.checkpoint.committed(last)
             and time.monotonic() < deadline
         ):
             time.sleep(0.01)

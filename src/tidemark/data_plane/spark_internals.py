@@ -59,6 +59,11 @@ class Execution:
             found[name] = [row.get(index) for index in range(row.size())]
         return found
 
+    def source_names(self) -> list[str]:
+        """The names, or places, of the query's sources in the order in which Spark reports their progress."""
+        sources, names = self._execution.sources(), self._execution.sourceToIdMap()
+        return [str(names.apply(sources.apply(index))) for index in range(sources.size())]
+
     def set_watermark(self, watermark_ms: int) -> None:
         """Hands the next epoch's watermark to Spark, from inside the batch function."""
         self._execution.watermarkTracker().setWatermark(watermark_ms)
@@ -107,6 +112,14 @@ def scan_frame(spark: SparkSession, node: JavaObject) -> DataFrame:
 def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
     """Adds an epoch to a checkpoint that no query uses: the same state, spread over that many partitions."""
     spark._streamingCheckpointManager.repartition(checkpoint, partitions, True)
+
+
+def stage_seconds(spark: SparkSession, job: int) -> list[float]:
+    """The time that tasks took in each stage of a finished job; the last stage is the one that gives the result."""
+    store = spark.sparkContext._jsc.sc().statusStore()
+    stages = store.job(job).stageIds()
+    ids = sorted(stages.apply(index) for index in range(stages.size()))
+    return [store.lastStageAttempt(stage).executorRunTime() / 1000 for stage in ids]
 
 
 def jvm_is_alive(spark: SparkSession) -> bool:

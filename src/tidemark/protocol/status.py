@@ -67,16 +67,21 @@ class Backpressure(Message):
 
 
 class OpenWindows(Message):
-    """`rows` is how many (key, window) pairs are open; `earliest_end` the next to close, where it is known."""
+    """`rows` is how many (key, window) pairs are open; `earliest_end` the next to close, where a driver knows it."""
 
     rows: int
     earliest_end: datetime | None = None
 
 
 class DriverStatus(Message):
-    """`watermark` is the smallest of the queries'; None while one of them has none."""
+    """`watermark` is the smallest of the queries'; None while one of them has none.
+
+    `at` is when the driver's main loop last looked around: heartbeats that go on while it stands still mean that the
+    driver hangs.
+    """
 
     state: Literal["STARTING", "RUNNING", "STOPPING"]
+    at: datetime | None = None
     parallelism: int | None = None
     watermark: datetime | None = None
     queries: tuple[QueryStatus, ...] = ()

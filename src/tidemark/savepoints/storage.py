@@ -62,7 +62,10 @@ def storage_at(location: str) -> Storage:
 
 
 class LocalStorage:
-    """A folder on this machine. A draft is a hidden folder beside it, on the disk before it is renamed."""
+    """A folder on this machine. A draft is a hidden folder beside it, on the disk before it is renamed.
+
+    One writer at a time: it removes what a killed one left.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -105,6 +108,8 @@ def _write_locally(folder: Path) -> Iterator[Draft]:
     draft = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.partial")
     try:
         make_folder(folder.parent)
+        for leftover in folder.parent.glob(f".{folder.name}.*.partial"):
+            shutil.rmtree(leftover)
         draft.mkdir()
         yield _LocalDraft(draft)
         sync_tree(draft)

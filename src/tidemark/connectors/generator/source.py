@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
-from tidemark.connectors.connector import EpochScan, Records, SourceContext
+from tidemark.connectors.connector import EpochScan, PartitionOffsets, Records, SourceContext
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -46,6 +46,24 @@ class GeneratorSource:
 
     def unread(self, end: str | None, latest: str | None) -> int | None:
         return json.loads(latest)["n"] - json.loads(end)["n"] if end and latest else None
+
+    def offsets(self, end: str | None, latest: str | None) -> dict[int, PartitionOffsets]:
+        """Event n is at offset n of its partition."""
+        if not end:
+            return {}
+        read, newest = json.loads(end)["n"], json.loads(latest)["n"] if latest else None
+        places = {partition: self._next(read, partition) for partition in range(self.partitions)}
+        if newest is None:
+            return {partition: PartitionOffsets(offset) for partition, offset in places.items()}
+        ends = {partition: self._next(newest, partition) for partition in range(self.partitions)}
+        return {
+            partition: PartitionOffsets(offset, ends[partition], (ends[partition] - offset) // self.partitions)
+            for partition, offset in places.items()
+        }
+
+    def _next(self, number: int, partition: int) -> int:
+        """The first number of a partition that is not below another."""
+        return int(number + (partition - number) % self.partitions)
 
     def _pacing(self, spark: SparkSession) -> dict[str, Any]:
         return {

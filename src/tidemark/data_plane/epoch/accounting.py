@@ -34,12 +34,16 @@ class Split:
 
 @dataclass
 class EpochCounts:
-    """What is known of one epoch: observed values by name, late splits by operator, rows by sink and side port."""
+    """What is known of one epoch: observed values by name, late splits by operator, rows by sink and side port.
+
+    `sink_ms` is how long each sink took that wrote.
+    """
 
     observed: Observed
     splits: dict[str, Split] = field(default_factory=dict)
     side_rows: dict[str, int] = field(default_factory=dict)
     sink_rows: dict[str, int] = field(default_factory=dict)
+    sink_ms: dict[str, int] = field(default_factory=dict)
 
 
 class Accountant:

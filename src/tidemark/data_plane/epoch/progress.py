@@ -48,6 +48,11 @@ class Progress:
         }
         self._checkpoint.write_record(epoch, record)
 
+    @property
+    def sink_epochs(self) -> dict[str, int]:
+        """The last epoch that each sink with a ledger holds."""
+        return self._sinks
+
     def source_status(self) -> dict[str, SourceStatus]:
         return {name: _status(source) for name, source in self.watermark.sources.items()}
 
@@ -59,6 +64,7 @@ def _status(source: SourceTime) -> SourceStatus:
             watermark=to_datetime(source.partition_watermark(partition)),
             max_event_time=to_datetime(partition.newest),
             idle=partition.idle,
+            quiet_ms=partition.quiet // 1000,
         )
         for index, partition in enumerate(source.partitions)
     )

@@ -6,6 +6,7 @@ passed over; the plan runs all the same, because the state must see every epoch.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from pyspark import StorageLevel
@@ -54,7 +55,7 @@ class EpochRunner:
             frame.write.format("noop").mode("append").save()
             self._check_input(execution)
         for opened in sinks:
-            counts.sink_rows[opened.plan.id] = self._write(opened, self._port_of(frame, opened.plan), epoch)
+            self._write(opened, self._port_of(frame, opened.plan), epoch, counts)
         if several:
             frame.unpersist()
 
@@ -62,16 +63,21 @@ class EpochRunner:
         for opened in self.sinks:
             if self.side_ports.feeds(opened.plan.id):
                 rows = side.frame(opened.plan)
-                counts.sink_rows[opened.plan.id] = 0 if rows is None else self._write(opened, rows, epoch)
+                counts.sink_rows[opened.plan.id] = 0
+                if rows is not None:
+                    self._write(opened, rows, epoch, counts)
         side.close()
 
-    def _write(self, opened: OpenSink, frame: DataFrame, epoch: int) -> int:
+    def _write(self, opened: OpenSink, frame: DataFrame, epoch: int, counts: EpochCounts) -> None:
+        sink = opened.plan.id
         held = opened.sink.held(epoch)
         if held is not None:
-            return held
-        written = self.writer.write(opened.sink, epoch, rows_for(opened.plan, frame, self.plan))
+            counts.sink_rows[sink] = held
+            return
+        started = time.monotonic()
+        counts.sink_rows[sink] = self.writer.write(opened.sink, epoch, rows_for(opened.plan, frame, self.plan))
+        counts.sink_ms[sink] = round((time.monotonic() - started) * 1000)
         self.failpoints.reach("between_sinks", epoch)
-        return written
 
     def _port_of(self, frame: DataFrame, sink: SinkPlan) -> DataFrame:
         node, port = split_reference(sink.input)
