@@ -118,8 +118,10 @@ class Driver:
             if command["then_stop"]:
                 self.stopped.set()
         else:
-            rows = [{"key": command["key"], "value": 3}]
-            self.answer(command, {"epoch": 7, "age_ms": 12, "rows": rows})
+            entry = {"window_start": "2026-01-01T00:00:00Z", "values": {"orders": 3}}
+            key = {"store": command["key"]}
+            found = {"operator": command["operator"], "key": key, "query": "per_min", "epoch": 7, "age_ms": 12}
+            self.answer(command, {**found, "entries": [entry]})
 
     def answer(self, command: dict[str, Any], result: dict[str, Any]) -> None:
         call("POST", f"commands/{command['id']}/result", {"id": command["id"], "ok": True, "result": result})

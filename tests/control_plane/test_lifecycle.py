@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from cli.driving import is_alive
 from control_plane.serving import SERVE, Script, Server, Step, running_server
 from support.waiting import wait_until
@@ -160,6 +161,19 @@ def test_a_failure_that_the_user_must_mend_is_not_tried_again(home: Path) -> Non
         job = server.wait_for(job_id, "FAILED")
         assert (job["attempt"], job["restarts"]) == (1, 0)
         assert server.states(job_id) == ["CREATED", "STARTING", "FAILING", "FAILED"]
+
+
+@pytest.mark.parametrize("action", ["stop", "cancel"])
+def test_a_driver_that_fails_on_the_way_to_rest_does_not_matter(home: Path, action: str) -> None:
+    failing: list[Step] = [["refuse_commands"], ["started"], ["sleep", 0.7]]
+    failing += [["failed", "engine_failed", "internal", "restart", "the JVM is gone"], ["exit", 1]]
+    with running_server(home, {"*": {"*": failing}}) as server:
+        job_id = server.submit()
+        server.wait_for(job_id, "RUNNING")
+        call = server.http.post if action == "stop" else server.http.delete
+        call(f"/jobs/{job_id}/stop" if action == "stop" else f"/jobs/{job_id}")
+        server.wait_for(job_id, "STOPPED" if action == "stop" else "CANCELED")
+        assert server.get("/readyz") == {"status": "ok"}
 
 
 def test_a_driver_stopped_from_outside_is_started_again(home: Path) -> None:

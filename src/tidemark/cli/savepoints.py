@@ -11,6 +11,7 @@ from tidemark.cli.failures import FAILED, FINE
 from tidemark.cli.tables import put, show, table
 
 POLL_SECONDS = 0.3
+_NOT_COLUMNS = ("values", "not_shown")
 LIST = ("savepoint", "job", "state", "created", "watermark", "bytes")
 
 
@@ -63,8 +64,9 @@ def get_state(job_id: str, operator: str, key: str, *, as_json: bool) -> int:
 
 def _state_lines(answer: dict[str, Any]) -> Iterator[str]:
     yield f"{answer['operator']} as of epoch {show(answer['epoch'])}, {show(answer['age_ms'])} ms ago"
-    columns = list(dict.fromkeys(name for row in answer["rows"] for name in row))
-    if columns:
-        yield from table(columns, [[row.get(name) for name in columns] for row in answer["rows"]])
+    rows = [{**entry, **entry["values"]} for entry in answer["entries"]]
+    columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in _NOT_COLUMNS]
+    if rows:
+        yield from table(columns, [[row.get(name) for name in columns] for row in rows])
     else:
         yield "nothing is kept for this key"

@@ -81,10 +81,11 @@ def test_keyed_state_is_answered_by_the_driver(server: Server) -> None:
     answer = server.get(f"/jobs/{job_id}/state/per_min", key="berlin")
     assert answer == {
         "operator": "per_min",
-        "key": "berlin",
+        "key": {"store": "berlin"},
+        "query": "per_min",
         "epoch": 7,
         "age_ms": 12,
-        "rows": [{"key": "berlin", "value": 3}],
+        "entries": [{"window_start": "2026-01-01T00:00:00Z", "values": {"orders": 3}}],
     }
     assert server.http.get(f"/jobs/{job_id}/state/per_min").status_code == 422
     server.http.post(f"/jobs/{job_id}/stop")

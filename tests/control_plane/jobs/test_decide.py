@@ -61,6 +61,7 @@ WELL = Situation(JOB, ATTEMPT, NOW, Timing(), uptime=60, running=True, silent=0.
 FINISHED = {"kind": "ended", "state": "FINISHED"}
 STOPPED = {"kind": "ended", "state": "STOPPED"}
 FAILED = {"kind": "failed", "failure": {"code": "c", "domain": "user", "retry": "never", "message": "m"}}
+PASSING = {"kind": "failed", "failure": {"code": "c", "domain": "internal", "retry": "restart", "message": "m"}}
 
 
 def job(**fields: Any) -> JobRecord:
@@ -115,7 +116,10 @@ CASES: list[tuple[str, Situation, type[Action] | Action]] = [
     ("stopped as wanted", seen({"last_word": STOPPED}, stopping, running=False), Rest),
     ("stopped as nobody wanted", seen({"last_word": STOPPED}, running=False), Failing),
     ("failed", seen({"last_word": FAILED}, running=False), Failing),
-    ("failed while stopping", seen({"last_word": FAILED}, stopping, running=False), Failing),
+    ("failed for good while stopping", seen({"last_word": FAILED}, stopping, running=False), Failing),
+    ("failed somehow while stopping", seen({"last_word": PASSING}, stopping, running=False), Rest),
+    ("failed while canceling", seen({"last_word": FAILED}, canceling, running=False), Rest),
+    ("failed before a change", seen({"last_word": PASSING}, changing, running=False), Rest),
 ]
 
 

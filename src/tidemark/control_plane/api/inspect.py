@@ -23,7 +23,7 @@ from tidemark.control_plane.jobs.watermark import explain_watermark
 from tidemark.control_plane.store import commands
 from tidemark.control_plane.store import jobs as store
 from tidemark.control_plane.store.records import CommandRecord, JobRecord
-from tidemark.errors import Conflict, NotFound, RequestRefused
+from tidemark.errors import Conflict, NotFound, RequestRefused, UsageError
 from tidemark.protocol.status import DriverStatus
 
 STATE_SECONDS = 20.0
@@ -94,7 +94,7 @@ async def show_state(
         result = await _result(services, asked, bell)
     if not result["ok"]:
         raise _refusal(result["failure"])
-    return models.KeyedState.model_validate({**(result["result"] or {}), "operator": operator, "key": key})
+    return models.KeyedState.model_validate(result["result"])
 
 
 def _ask(services: Services, job: JobRecord, operator: str, key: str) -> CommandRecord:
@@ -128,5 +128,5 @@ async def _result(services: Services, asked: CommandRecord, bell: asyncio.Event)
 
 
 def _refusal(failure: dict[str, Any]) -> RequestRefused:
-    kind = NotFound if failure["code"] == NotFound.code else Conflict
+    kind = RequestRefused if failure["code"] == UsageError.code else Conflict
     return kind(failure["message"], hint=failure["hint"], step=failure["step"])

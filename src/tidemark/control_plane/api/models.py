@@ -250,13 +250,14 @@ class LogLines(Model):
 
 
 class KeyedState(Model):
-    """Keyed state as of a committed epoch."""
+    """What an operator keeps for a key, as of a committed epoch; of a window one entry for each that is open."""
 
     operator: str
-    key: str
-    epoch: int | None = None
-    age_ms: int | None = None
-    rows: list[dict[str, Any]] = []
+    key: dict[str, Any]
+    query: str
+    epoch: int
+    age_ms: int
+    entries: list[dict[str, Any]]
 
 
 class Release(Model):

@@ -115,12 +115,20 @@ def _last_word(seen: Situation) -> Action | None:
         return Wait()
     word = seen.attempt.last_word
     if word["kind"] == "failed":
-        return Failing(Failure.model_validate(word["failure"]))
+        return _failed(seen, Failure.model_validate(word["failure"]))
     if word["state"] == "FINISHED":
         return Rest("all input was read", finished=True)
     if seen.should_rest:
         return Rest("the driver stopped at the end of its epoch")
     return Failing(crash("the driver was stopped from outside"))
+
+
+def _failed(seen: Situation, failure: Failure) -> Action:
+    """On the way to rest a failure that a restart would mend is no matter, and in a cancel none is."""
+    canceled = seen.job.desired_state == Desired.CANCELED
+    if seen.should_rest and (canceled or may_restart(failure)):
+        return Rest(f"{failure.message} while it was stopping")
+    return Failing(failure)
 
 
 def _process_gone(seen: Situation) -> Action | None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.control_plane.jobs import decide as rules
 from tidemark.control_plane.jobs.attempts import end_attempt, start_attempt
@@ -22,6 +23,7 @@ from tidemark.errors import TidemarkError
 from tidemark.protocol.messages import Failure
 
 _LOG = logging.getLogger(__name__)
+_PASSING = (TidemarkError, OSError, SQLAlchemyError)
 
 
 class Reconciler:
@@ -49,7 +51,10 @@ class Reconciler:
         while not self._stopping.is_set():
             self._plane.wake.wait(self._plane.timing.tick)
             self._plane.wake.clear()
-            self.look_around()
+            try:
+                self.look_around()
+            except _PASSING:
+                _LOG.exception("the next look around tries again")
 
     def look_around(self) -> None:
         """One look at every job that has, or should have, a driver. A job that cannot be handled stops no other."""
@@ -60,7 +65,7 @@ class Reconciler:
                 self.handle(job)
             except (TidemarkError, OSError) as error:
                 _LOG.exception("job %s", job.job_id)
-                self._fail(job, None, _failure_of(error))
+                self._cannot(job, _failure_of(error))
 
     def handle(self, job: JobRecord) -> None:
         situation = self._look(job)
@@ -147,6 +152,11 @@ class Reconciler:
                 self._give_up(connection, job)
             else:
                 self._recover(connection, job, failure, now)
+
+    def _cannot(self, job: JobRecord, failure: Failure) -> None:
+        """Something of our own failed. On the way to rest it is tried again, since nothing else can be done."""
+        if job.state in (State.STARTING, State.RUNNING, State.RECOVERING):
+            self._fail(job, None, failure)
 
     def _recover(self, connection: sa.Connection, job: JobRecord, failure: Failure, now: datetime) -> None:
         store.update_job(connection, job.job_id, restarts=job.restarts + 1)
