@@ -14,6 +14,7 @@ from tidemark.compiler.plan.plan import (
     SourcePlan,
     TumblingWindow,
     WindowPlan,
+    WindowSpec,
 )
 from tidemark.protocol.messages import PartitionStatus, SourceStatus
 from tidemark.protocol.status import DriverStatus
@@ -113,10 +114,11 @@ def _windows(
         end = open_.earliest_end if open_ and open_.earliest_end else next_end(operator.window, mark)
         count = open_.rows if open_ else None
         needed = end + delay if end else None
-        yield WaitingWindow(id_, end, count, needed, _window_words(id_, end, count, needed))
+        words = f"{id_}: {_counted(count)} open; {_closing(operator.window, end, needed)}"
+        yield WaitingWindow(id_, end, count, needed, words)
 
 
-def next_end(window: TumblingWindow | SlidingWindow | SessionWindow, mark: datetime | None) -> datetime | None:
+def next_end(window: WindowSpec, mark: datetime | None) -> datetime | None:
     """The first end of a window after the watermark; None for sessions, whose ends depend on their events."""
     if mark is None or isinstance(window, SessionWindow):
         return None
@@ -127,11 +129,16 @@ def next_end(window: TumblingWindow | SlidingWindow | SessionWindow, mark: datet
     return first + ((mark - first) // step + 1) * step
 
 
-def _window_words(id_: str, end: datetime | None, count: int | None, needed: datetime | None) -> str:
-    how_many = "windows" if count is None else "1 window" if count == 1 else f"{count} windows"
-    if end is None:
-        return f"{id_}: {how_many} open; the first closes when its key has been quiet for the gap"
-    return f"{id_}: {how_many} open; the next ends at {_show(end)} and closes with an event at {_show(needed)} or later"
+def _counted(count: int | None) -> str:
+    return "windows" if count is None else "1 window" if count == 1 else f"{count} windows"
+
+
+def _closing(window: WindowSpec, end: datetime | None, needed: datetime | None) -> str:
+    if end is not None:
+        return f"the next ends at {_show(end)} and closes with an event at {_show(needed)} or later"
+    if isinstance(window, SessionWindow):
+        return "the first closes when its key has been quiet for the gap"
+    return "none closes before there is a watermark"
 
 
 def _words(
