@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 PARTITIONS = 2
-RETAINED = 3
+RETAINED = 50
 
 
 def unique(epoch: int, partition: int) -> str:
@@ -37,10 +37,10 @@ def commit_epoch(folder: Path, epoch: int) -> None:
 def forget_old(folder: Path, epoch: int) -> None:
     """What Spark cleans up when it has got that far: state that no kept epoch needs."""
     for path in folder.glob("state/0/*/*_*"):
-        if int(path.name.partition("_")[0]) < epoch - 2 * RETAINED:
+        if int(path.name.partition("_")[0]) < epoch - RETAINED:
             path.unlink(missing_ok=True)
     for log in ("offsets", "commits"):
-        (folder / log / str(epoch - 2 * RETAINED)).unlink(missing_ok=True)
+        (folder / log / str(epoch - RETAINED)).unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str, replace: bool = True) -> None:

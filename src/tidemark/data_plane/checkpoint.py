@@ -22,6 +22,7 @@ from tidemark.errors import StateFault
 _KEPT = 100
 _NONE_YET = b"-"
 _RESCALED = "rescaled"
+_PARALLELISM = "spark.sql.shuffle.partitions"
 
 
 class Checkpoint:
@@ -49,6 +50,16 @@ class Checkpoint:
     def last_committed(self) -> int | None:
         return max(self._epochs("commits"), default=None)
 
+    def shift(self) -> int:
+        """By how much sinks know the epochs of this folder under higher numbers: it was rebuilt, and began anew."""
+        committed = self.last_committed()
+        return 0 if committed is None else int(self.record(committed).get("shift", 0))
+
+    def reached(self) -> int | None:
+        """The newest logged epoch, by the number that sinks know."""
+        logged = self.last_logged()
+        return None if logged is None else logged + self.shift()
+
     def committed(self, epoch: int) -> bool:
         return (self.folder / "commits" / str(epoch)).exists()
 
@@ -64,6 +75,10 @@ class Checkpoint:
         copies = self._records.glob("offsets-*")
         return max((int(path.name.removeprefix("offsets-")) for path in copies), default=None)
 
+    def begun_epochs(self) -> list[int]:
+        """Those whose records and log entries are kept, in order."""
+        return [epoch for epoch in self._epochs("tidemark") if (self._records / f"offsets-{epoch}").exists()]
+
     def offsets(self, epoch: int) -> dict[str, Any]:
         """Up to where the epoch read, by source."""
         return _logged_offsets(self.folder / "offsets" / str(epoch))
@@ -74,7 +89,7 @@ class Checkpoint:
         if logged is None:
             return None
         conf = json.loads((self.folder / "offsets" / str(logged)).read_bytes().split(b"\n")[1])["conf"]
-        return int(conf["spark.sql.shuffle.partitions"])
+        return int(conf[_PARALLELISM]) if _PARALLELISM in conf else None
 
     def rescaled(self, epoch: int) -> None:
         """Spark has added an epoch after `epoch` that holds the same state, spread anew: it gets the same record."""

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-from tidemark.compiler.plan.plan import AggregatePlan, QueryPlan, WindowPlan
+from tidemark.compiler.plan.plan import AggregatePlan, ExecutionPlan, QueryPlan, WindowPlan
 from tidemark.connectors.connector import Sink, SinkContext, Source, SourceContext
 from tidemark.connectors.runtime import SINKS, SOURCES
 from tidemark.data_plane.checkpoint import Checkpoint
@@ -123,7 +123,7 @@ class JobDriver:
         ids = tuple(query.id for query in self._spec.plan.queries)
         self._send(Started(attempt=self._spec.attempt, queries=ids, recovered=recovered))
         for query, driver, frame in zip(self._spec.plan.queries, self.queries, frames, strict=True):
-            driver.start(frame, self._output_mode(query), self._spec.plan.epoch.interval_ms)
+            driver.start(frame, output_mode(self._spec.plan, query), self._spec.plan.epoch.interval_ms)
 
     def ended(self, state: str) -> Ended:
         total = self.total()
@@ -218,11 +218,10 @@ class JobDriver:
 
     def _build(self, query: QueryPlan) -> QueryFrames:
         plan = self._spec.plan
-        named = not reads_a_node_twice(plan, query)
-        places = tuple(str(place) for place in range(len(query.sources)))
-        checkpoint = Checkpoint(self._generations.current / query.id, query.sources if named else places)
+        checkpoint = checkpoint_of(plan, query, self._generations.current)
         checkpoint.prepare()
-        sources = {node: self._source(node, named) for node in query.sources}
+        frames = self.frames(query)
+        sources = frames.sources
         failpoints = Failpoints.from_environment(query.id, self._spec.attempt)
         sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint, failpoints)) for sink in query.sinks]
         open_sinks(sinks, checkpoint)
@@ -241,7 +240,13 @@ class JobDriver:
         work = TaskTimes(self._spark)
         self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, work, self._clock))
         self._board.queries.append(QueryBoard(query.id, progress, checkpoint))
-        return QueryFrames(plan, query, sources, self._spark, named)
+        return frames
+
+    def frames(self, query: QueryPlan) -> QueryFrames:
+        """What a query computes from its sources."""
+        named = not reads_a_node_twice(self._spec.plan, query)
+        sources = {node: self._source(node, named) for node in query.sources}
+        return QueryFrames(self._spec.plan, query, sources, self._spark, named)
 
     def _source(self, node: str, named: bool) -> Source:
         plan = self._spec.plan.sources[node]
@@ -274,15 +279,6 @@ class JobDriver:
         )
         return self._sink_types[plan.connector](context)
 
-    def _output_mode(self, query: QueryPlan) -> str:
-        for node in query.operators:
-            operator = self._spec.plan.operators[node]
-            if isinstance(operator, AggregatePlan) or (
-                isinstance(operator, WindowPlan) and operator.emit == "on_update"
-            ):
-                return "update"
-        return "append"
-
     # --- signals from Spark -----------------------------------------------------------------------------------
 
     def on_committed(self, done: StreamingQueryProgress) -> None:
@@ -306,6 +302,21 @@ class JobDriver:
         """The driver of a query that has started; a signal can come before `start` has returned."""
         started = (driver for driver in self.queries if driver.started)
         return next((driver for driver in started if str(driver.query.id) == query_id), None)
+
+
+def checkpoint_of(plan: ExecutionPlan, query: QueryPlan, state: Path) -> Checkpoint:
+    """The folder of a query; sources without names of their own stand in it by their places."""
+    places = tuple(str(place) for place in range(len(query.sources)))
+    return Checkpoint(state / query.id, places if reads_a_node_twice(plan, query) else query.sources)
+
+
+def output_mode(plan: ExecutionPlan, query: QueryPlan) -> str:
+    """Spark's word for whether results come when they are final or whenever they change."""
+    for node in query.operators:
+        operator = plan.operators[node]
+        if isinstance(operator, AggregatePlan) or (isinstance(operator, WindowPlan) and operator.emit == "on_update"):
+            return "update"
+    return "append"
 
 
 class _Listener(StreamingQueryListener):

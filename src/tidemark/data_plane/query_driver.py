@@ -114,11 +114,12 @@ class QueryDriver:
         if epoch == self.progress.last_epoch:
             self._repeat(frame)
             return
-        counts = self._runner.run(frame, epoch, self._execution, facts)
+        known_as = epoch + self.progress.shift
+        counts = self._runner.run(frame, known_as, self._execution, facts)
         self._advance_watermark(counts)
-        wrote = [opened.plan.id for opened in self._runner.sinks if opened.sink.held(epoch) is not None]
+        wrote = [opened.plan.id for opened in self._runner.sinks if opened.sink.held(known_as) is not None]
         self.progress.commit(epoch, self._accountant.account(counts), wrote)
-        self._reports[epoch] = self._report(epoch, facts, counts, time.monotonic() - started)
+        self._reports[epoch] = self._report(known_as, facts, counts, time.monotonic() - started)
         self._failpoints.reach("after_epoch_record", epoch)
 
     def _advance_watermark(self, counts: EpochCounts) -> None:

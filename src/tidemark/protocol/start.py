@@ -35,4 +35,14 @@ class Rescale(Message):
     parallelism: int
 
 
-Prepare = Annotated[Restore | Rescale, Field(discriminator="kind")]
+class Rebuild(Message):
+    """The state of these queries has another shape in this plan: it is made anew by reading their input again.
+
+    What they have delivered is not delivered again. The others keep their state. Nothing is done when it was done.
+    """
+
+    kind: Literal["rebuild"] = "rebuild"
+    queries: tuple[str, ...]
+
+
+Prepare = Annotated[Restore | Rescale | Rebuild, Field(discriminator="kind")]

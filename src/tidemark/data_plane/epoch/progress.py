@@ -14,7 +14,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Progress:
-    """Restored from the last committed epoch; `commit` writes the record of the next one."""
+    """Restored from the last committed epoch; `commit` writes the record of the next one.
+
+    Sinks and users know an epoch by its number plus `shift`.
+    """
 
     def __init__(self, checkpoint: Checkpoint, watermark: QueryWatermark) -> None:
         self._checkpoint = checkpoint
@@ -22,6 +25,7 @@ class Progress:
         self.total = Accounting()
         self.epochs = 0
         self.last_epoch = checkpoint.last_committed()
+        self.shift = 0
         self._sinks: dict[str, int] = {}
         if self.last_epoch is not None:
             self._restore(checkpoint.record(self.last_epoch))
@@ -32,19 +36,21 @@ class Progress:
         self.total = Accounting.model_validate(record["total"])
         self.epochs = record["epochs"]
         self._sinks = record["sinks"]
+        self.shift = record.get("shift", 0)
 
     def commit(self, epoch: int, counts: Accounting, wrote: list[str]) -> None:
         """Writes the record of an epoch whose sinks are done; `wrote` are those that hold it in a ledger."""
         self.total = added(self.total, counts)
         self.epochs += 1
         self.last_epoch = epoch
-        self._sinks = {**self._sinks, **dict.fromkeys(wrote, epoch)}
+        self._sinks = {**self._sinks, **dict.fromkeys(wrote, epoch + self.shift)}
         record = {
             "epoch": epoch,
             "epochs": self.epochs,
             "watermark": self.watermark.to_json(),
             "total": self.total.model_dump(),
             "sinks": self._sinks,
+            "shift": self.shift,
         }
         self._checkpoint.write_record(epoch, record)
 

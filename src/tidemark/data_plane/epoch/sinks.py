@@ -25,7 +25,7 @@ class OpenSink:
 
 def open_sinks(sinks: list[OpenSink], checkpoint: Checkpoint) -> None:
     """Fences older attempts, then refuses to start when a ledger and the query's own records disagree."""
-    logged, committed = checkpoint.last_logged(), checkpoint.last_committed()
+    logged, committed = checkpoint.reached(), checkpoint.last_committed()
     wrote = checkpoint.record(committed)["sinks"] if committed is not None else {}
     for opened in sinks:
         last = opened.sink.open()

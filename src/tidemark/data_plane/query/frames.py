@@ -155,7 +155,7 @@ class QueryFrames(Frames):
     ) -> None:
         super().__init__(plan)
         self._query = query
-        self._sources = sources
+        self.sources = sources
         self._spark = spark
         self._named = named
 
@@ -183,7 +183,7 @@ class QueryFrames(Frames):
         return observe(frame, name, **metrics)
 
     def source(self, node: str) -> DataFrame:
-        plan, source = self.plan.sources[node], self._sources[node]
+        plan, source = self.plan.sources[node], self.sources[node]
         events = read_events(source.stream(self._spark), plan, F.current_timestamp()).marked()
         counted = self.counted(events, f"source:{node}", **source_metrics(source.partitions))
         return counted.where(ACCEPTED).drop(ACCEPTED).withWatermark("_event_time", _NEVER)

@@ -68,7 +68,9 @@ class QueryBoard:
     def status(self) -> QueryStatus:
         watermark = to_datetime(self.progress.watermark.value)
         if self.report is None or self.measures is None or self.committed_at is None:
-            return QueryStatus(id=self.id, epoch=self.progress.last_epoch, watermark=watermark)
+            last = self.progress.last_epoch
+            known_as = None if last is None else last + self.progress.shift
+            return QueryStatus(id=self.id, epoch=known_as, watermark=watermark)
         return QueryStatus(
             id=self.id,
             epoch=self.report.epoch,

@@ -43,7 +43,7 @@ def look_up(spec: RunSpec, spark: SparkSession, operator_id: str, key: str) -> d
         "operator": operator_id,
         "key": wanted,
         "query": query.id,
-        "epoch": epoch,
+        "epoch": epoch + checkpoint.shift(),
         "age_ms": _age_ms(checkpoint, epoch),
         "entries": [_entry(row, operator) for row in rows],
     }

@@ -1,6 +1,7 @@
-"""What a start does to the job's state before its queries run: restore a savepoint, or spread the state anew.
+"""What a start does to the job's state before its queries run: restore a savepoint, spread the state
+anew, or make it anew.
 
-Both may be asked for again after a crash: what is done already is not done twice.
+All may be asked for again after a crash: what is done already is not done twice.
 """
 
 from __future__ import annotations
@@ -15,20 +16,24 @@ from pyspark.sql import SparkSession
 
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.data_plane.report.classify import classify
+from tidemark.data_plane.state.rebuild import origin, rebuild
 from tidemark.data_plane.state.rescale import checkpoints, needs_rescale, rescale
 from tidemark.data_plane.state.restore import restore
 from tidemark.errors import StateFault
 from tidemark.generations import Generations
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import EpochCommitted, RunSpec, Started, Warned
-from tidemark.protocol.start import Rescale, Restore
+from tidemark.protocol.start import Rebuild, Rescale, Restore
 
 _LOG = logging.getLogger(__name__)
 Send = Callable[[Message], None]
 
 
 def prepare_state(spec: RunSpec, spark: SparkSession, send: Send) -> None:
-    """Raises TidemarkError when a savepoint cannot be restored. A rescale that fails leaves the job as it was."""
+    """Raises TidemarkError when a savepoint cannot be restored or a state not be rebuilt: nothing was changed then.
+
+    A rescale that fails leaves the job as it was, and the job goes on.
+    """
     generations = Generations(Path(spec.state))
     generations.clear_drafts()
     match spec.prepare:
@@ -36,14 +41,20 @@ def prepare_state(spec: RunSpec, spark: SparkSession, send: Send) -> None:
             restore(spec.plan, wanted, generations, spark)
         case Rescale(parallelism=parallelism) if needs_rescale(spec.plan, generations, parallelism):
             _rescale(spec, parallelism, generations, spark, send)
+        case Rebuild() as wanted if generations.pointer.origin != origin(spec.plan, wanted):
+            rebuild(spec.plan, wanted, generations, JobDriver(spec, spark, send))
         case _ if _has_gone_on(spec, generations):
             generations.forget_others()
 
 
 def undo_unused_switch(spec: RunSpec) -> None:
-    """After a start that failed: a rescaled state that no epoch has run on gives way to the one before it."""
+    """After a start that failed: a new state that no epoch has run on gives way to the one before it."""
     generations = Generations(Path(spec.state))
-    if isinstance(spec.prepare, Rescale) and generations.pointer.previous and not _has_gone_on(spec, generations):
+    if (
+        isinstance(spec.prepare, Rescale | Rebuild)
+        and generations.pointer.previous
+        and not _has_gone_on(spec, generations)
+    ):
         generations.fall_back()
 
 

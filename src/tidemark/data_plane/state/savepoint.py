@@ -54,7 +54,7 @@ def _save(spec: RunSpec, query_id: str, state: Path, target: Path) -> SavedQuery
         return SavedQuery(epoch=None, watermark=None, state_signature=query.state_signature)
     saved = Checkpoint(target / query_id, query.sources)
     return SavedQuery(
-        epoch=epoch,
+        epoch=epoch + saved.shift(),
         watermark=to_datetime(saved.record(epoch)["watermark"]["value"]),
         offsets=saved.offsets(epoch),
         state_signature=query.state_signature,
