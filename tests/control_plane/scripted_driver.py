@@ -25,7 +25,7 @@ SPEC = json.loads(Path(sys.argv[2]).read_text())
 CONTROL = SPEC["control"]
 JOB = SPEC["plan"]["job"]
 DIARY = SCENARIO.with_suffix(".diary")
-BEAT = 0.1
+BEAT = 0.25
 FENCED = 4
 
 

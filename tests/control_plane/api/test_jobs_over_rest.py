@@ -191,6 +191,27 @@ def test_an_upgrade_that_would_lose_state_must_be_accepted(server: Server) -> No
     assert "per_minute" in server.diary("start", "loses")[1]["spec"]["plan"]["operators"]
 
 
+def test_an_upgrade_to_a_new_aggregate_rebuilds_the_state(server: Server) -> None:
+    job_id = server.submit("grown")
+    server.wait_for(job_id, "RUNNING")
+    changed = job_text("grown").replace("orders: count()", "orders: count(), total: sum(amount)")
+    wider = changed.replace("name: grown", "name: grown\nparallelism: 7")
+    assert code(put(server, "grown", wider)) == (409, "conflict")
+    answer = put(server, "grown", changed)
+    assert (answer.status_code, answer.json()["queries"][0]["verdict"]) == (202, "rebuilt")
+    wait_until(lambda: server.job(job_id)["attempt"] == 2 and server.job(job_id)["state"] == "RUNNING")
+    spec = server.diary("start", "grown")[1]["spec"]
+    assert spec["prepare"] == {"kind": "rebuild", "queries": ["per_min"]}
+
+
+def test_an_upgrade_that_nothing_can_carry_out_is_refused(server: Server) -> None:
+    server.submit("stuck", start=False)
+    changed = job_text("stuck").replace("partitions: 2", "partitions: 3")
+    refused = put(server, "stuck", changed, accept="per_min")
+    assert code(refused) == (409, "not_available")
+    assert "other sources" in refused.json()["error"]["message"]
+
+
 def test_an_upgrade_keeps_the_name(server: Server) -> None:
     server.submit("kept-name", start=False)
     assert code(put(server, "kept-name", job_text("other-name"))) == (422, "bad_request")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tidemark.compiler.compile import compile_job
-from tidemark.control_plane.jobs.upgrade import QueryVerdict, compare, lost
+from tidemark.control_plane.jobs.upgrade import QueryVerdict, compare, impossible, lost, rebuilt
 
 JOB = """\
 tidemark: 1
@@ -14,10 +16,12 @@ operators:
   some: {type: filter, input: a, where: "n > 1"}
   once: {type: dedup, input: some, by: [n], within: 1m}
   sums: {type: window, input: once, key: [n], window: {tumbling: 1m}, aggregate: {c: count()}}
-  live: {type: aggregate, input: some, key: [n], aggregate: {c: count()}}
+  mins: {type: window, input: some, key: [n], window: {tumbling: 1m}, aggregate: {w: count()}}
+  live: {type: aggregate, input: some, key: [n], aggregate: {l: count()}}
 sinks:
   out: {input: sums, console: {}}
   now: {input: live, console: {}}
+  then: {input: mins, console: {}}
 """
 
 
@@ -44,26 +48,32 @@ def test_a_new_sink_keeps_everything() -> None:
     assert {query.verdict for query in found.values()} == {"kept"}
 
 
-def test_a_new_aggregate_rebuilds_its_query_and_names_the_operator() -> None:
-    found = verdicts(
-        (
-            "window: {tumbling: 1m}, aggregate: {c: count()}",
-            "window: {tumbling: 1m}, aggregate: {c: count(), s: sum(n)}",
-        )
-    )
-    assert (found["sums"].verdict, found["live"].verdict) == ("rebuilt", "kept")
-    assert "sums" in found["sums"].reason
-    assert fates(found["sums"]) == {"once": "rebuilt", "sums": "rebuilt"}
-    assert "did not change" in found["sums"].operators[0].reason
+def test_a_new_aggregate_rebuilds_a_window_and_names_it() -> None:
+    found = verdicts(("aggregate: {w: count()}", "aggregate: {w: count(), s: sum(n)}"))
+    assert {id_: query.verdict for id_, query in found.items()} == {"sums": "kept", "live": "kept", "mins": "rebuilt"}
+    assert "mins" in found["mins"].reason
+    assert fates(found["mins"]) == {"mins": "rebuilt"}
+    assert rebuilt(tuple(found.values())) == ("mins",)
 
 
-def test_other_sources_rebuild() -> None:
-    found = verdicts(("partitions: 2", "partitions: 3"))
-    assert {query.verdict for query in found.values()} == {"rebuilt"}
-    assert found["live"].reason == "it reads other sources"
+@pytest.mark.parametrize(
+    ("query", "old", "new", "why"),
+    [
+        ("live", "aggregate: {l: count()}", "aggregate: {l: sum(n)}", "running aggregate"),
+        ("sums", "aggregate: {c: count()}", "aggregate: {c: sum(n)}", "several stateful operators"),
+        ("mins", "partitions: 2", "partitions: 3", "it reads other sources"),
+    ],
+)
+def test_what_cannot_be_rebuilt_is_lost_and_says_why(query: str, old: str, new: str, why: str) -> None:
+    found = verdicts((old, new))
+    assert found[query].verdict == "lost"
+    assert why in found[query].reason
+    assert query in lost(tuple(found.values()))
+    changed = compile_job(JOB.replace(old, new)).plan
+    assert query in [each.id for each in impossible(tuple(found.values()), changed)]
 
 
-def test_a_stateful_operator_that_goes_is_lost() -> None:
+def test_a_stateful_operator_that_goes_is_lost_and_the_rest_is_rebuilt() -> None:
     found = verdicts(("  once: {type: dedup, input: some, by: [n], within: 1m}\n", ""), ("input: once", "input: some"))
     assert found["sums"].verdict == "rebuilt"
     assert fates(found["sums"]) == {"sums": "rebuilt", "once": "lost"}

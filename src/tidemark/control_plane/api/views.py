@@ -40,17 +40,16 @@ def job_views(plane: Plane, jobs: Iterable[JobRecord]) -> list[models.Job]:
 
 
 def job_view(plane: Plane, job: JobRecord, recent_restarts: int) -> models.Job:
-    plan = ExecutionPlan.model_validate(job.plan)
     status = status_of(plane, job)
     fields: dict[str, Any] = {
         **{name: getattr(job, name) for name in _FROM_RECORD},
-        "mode": plan.mode,
-        "parallelism": plan.parallelism or (status.parallelism if status else None),
-        **_before_the_first_word(plan),
+        "mode": job.plan["mode"],
+        "parallelism": job.plan["parallelism"] or (status.parallelism if status else None),
+        **_before_the_first_word(job.plan),
     }
     if status is not None:
         fields |= _from_status(status)
-        fields |= _judged(plane, job, plan, status, recent_restarts)
+        fields |= _judged(plane, job, status, recent_restarts)
     return models.Job.model_validate(fields)
 
 
@@ -67,12 +66,12 @@ _FROM_RECORD = (
 )
 
 
-def _before_the_first_word(plan: ExecutionPlan) -> dict[str, Any]:
+def _before_the_first_word(plan: dict[str, Any]) -> dict[str, Any]:
     return {
-        "sources": {id_: models.Source() for id_ in plan.sources},
-        "operators": [models.Operator(id=id_, type=each.type) for id_, each in plan.operators.items()],
-        "sinks": [models.Sink(id=id_) for id_ in plan.sinks],
-        "queries": [models.Query(id=query.id) for query in plan.queries],
+        "sources": {id_: models.Source() for id_ in plan["sources"]},
+        "operators": [models.Operator(id=id_, type=each["type"]) for id_, each in plan["operators"].items()],
+        "sinks": [models.Sink(id=id_) for id_ in plan["sinks"]],
+        "queries": [models.Query(id=query["id"]) for query in plan["queries"]],
     }
 
 
@@ -96,11 +95,10 @@ def _slowness(query: QueryStatus) -> tuple[bool, int]:
     return (query.epoch is not None, query.duration_ms or 0)
 
 
-def _judged(
-    plane: Plane, job: JobRecord, plan: ExecutionPlan, status: DriverStatus, recent_restarts: int
-) -> dict[str, Any]:
+def _judged(plane: Plane, job: JobRecord, status: DriverStatus, recent_restarts: int) -> dict[str, Any]:
     if job.state not in _SHOWN_ALIVE:
         return {}
+    plan = ExecutionPlan.model_validate(job.plan)
     trend = trend_of(plane, job)
     pressure = backpressure.judge(status, trend)
     facts = alerting.Facts(job, plan, status, recent_restarts, plane.now())

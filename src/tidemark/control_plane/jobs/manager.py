@@ -178,11 +178,12 @@ class Manager:
     ) -> tuple[JobRecord, tuple[upgrade.QueryVerdict, ...]]:
         """Stops the job at the end of its epoch and starts it with the new definition."""
         job, compiled, verdicts = self.verdict(name, definition)
-        _check_accepted(verdicts, accept)
+        _check_accepted(verdicts, accept, compiled.plan)
         now = self._plane.now()
         with self._plane.database.writing() as connection:
             job = store.get_job(connection, job.job_id)
-            change = changes.upgrading(job, definition, compiled.plan.model_dump(mode="json"))
+            plan = compiled.plan.model_dump(mode="json")
+            change = changes.upgrading(job, definition, plan, upgrade.rebuilt(verdicts))
             job = self._change(connection, job, change, f"upgrade by {actor}")
             record_change(connection, actor, "upgrade", job.job_id, now)
         self._plane.wake.set()
@@ -190,7 +191,7 @@ class Manager:
 
     def _change(self, connection: sa.Connection, job: JobRecord, change: dict[str, Any], cause: str) -> JobRecord:
         """At once for a job that rests; else after a stop at the end of the epoch."""
-        if job.state in (State.CREATED, State.STOPPED):
+        if job.state in (State.CREATED, State.STOPPED, State.FAILED):
             return changes.change_at_rest(connection, job, change)
         return self._stop_for(connection, job, change, cause)
 
@@ -220,16 +221,16 @@ def _preparation(submission: Submission, plan: ExecutionPlan) -> dict[str, Any] 
     return {"what": "restore", "spec": spec.model_dump(mode="json"), "fallback": None}
 
 
-def _check_accepted(verdicts: tuple[upgrade.QueryVerdict, ...], accept: frozenset[str]) -> None:
+def _check_accepted(verdicts: tuple[upgrade.QueryVerdict, ...], accept: frozenset[str], plan: ExecutionPlan) -> None:
+    impossible = upgrade.impossible(verdicts, plan)
+    if impossible:
+        raise NotAvailable(
+            "; ".join(f"query {query.id}: {query.reason}" for query in impossible),
+            hint="submit it as a new job, or keep the sources and stateful operators of this one",
+        )
     missing = [id_ for id_ in upgrade.lost(verdicts) if id_ not in accept]
     if missing:
         raise StateWouldBeLost(
             f"the state of {', '.join(missing)} would be lost",
             hint=f"accept it with ?accept={'&accept='.join(missing)}",
-        )
-    rebuilt = [query.id for query in verdicts if query.verdict == "rebuilt"]
-    if rebuilt:
-        raise NotAvailable(
-            f"the state of {', '.join(rebuilt)} would have to be rebuilt by a replay, which is not available yet",
-            hint="keep the stateful operators as they are, or submit it as a new job",
         )

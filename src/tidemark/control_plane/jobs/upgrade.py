@@ -1,7 +1,8 @@
 """What a changed definition means for the state of a running job: a verdict for every query and operator. Pure.
 
-`kept`: the state has the same shape. `rebuilt`: it has another one. `lost`: what held it is gone. A query's state is
-one thing to Spark, so the stateful operators of a query share its fate, unless they are gone.
+`kept`: the state has the same shape. `rebuilt`: it has another one, and is made by reading the input again. `lost`:
+what held it is gone, or it cannot be rebuilt. A query's state is one thing to Spark, so its stateful operators share
+its fate, unless they are gone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tidemark.compiler.plan.plan import AggregatePlan, DedupPlan, ExecutionPlan, QueryPlan, WindowPlan
+from tidemark.compiler.plan.rebuild import why_not_rebuildable
 
 Fate = Literal["kept", "rebuilt", "lost", "new"]
 STATEFUL = (AggregatePlan, DedupPlan, WindowPlan)
@@ -49,6 +51,17 @@ def lost(verdicts: Sequence[QueryVerdict]) -> Iterator[str]:
         )
 
 
+def rebuilt(verdicts: Sequence[QueryVerdict]) -> tuple[str, ...]:
+    """The queries whose state is made anew."""
+    return tuple(query.id for query in verdicts if query.verdict == "rebuilt")
+
+
+def impossible(verdicts: Sequence[QueryVerdict], new: ExecutionPlan) -> tuple[QueryVerdict, ...]:
+    """Queries that the new plan has too, but could not start: with what they keep nor without."""
+    still_there = {query.id for query in new.queries}
+    return tuple(query for query in verdicts if query.verdict == "lost" and query.id in still_there)
+
+
 def _verdict(old: ExecutionPlan, new: ExecutionPlan, before: QueryPlan | None, query: QueryPlan) -> QueryVerdict:
     if before is None:
         operators = tuple(OperatorVerdict(id_, "new", "it begins empty") for id_ in _stateful(new, query))
@@ -57,6 +70,10 @@ def _verdict(old: ExecutionPlan, new: ExecutionPlan, before: QueryPlan | None, q
         kept = tuple(OperatorVerdict(id_, "kept", "its state has the same shape") for id_ in _stateful(new, query))
         return QueryVerdict(query.id, "kept", "sources and stateful operators are the same", kept)
     reason = _difference(old, new, before, query)
+    obstacle = reason if _reads_others(old, new, before, query) else why_not_rebuildable(new, query)
+    if obstacle is not None:
+        gone = tuple(OperatorVerdict(id_, "lost", obstacle) for id_ in _stateful(old, before))
+        return QueryVerdict(query.id, "lost", f"it cannot be rebuilt: {obstacle}", gone)
     return QueryVerdict(query.id, "rebuilt", reason, tuple(_operators(old, new, before, query)))
 
 
@@ -77,12 +94,16 @@ def _operators(
 
 
 def _difference(old: ExecutionPlan, new: ExecutionPlan, before: QueryPlan, query: QueryPlan) -> str:
-    if before.sources != query.sources or _connectors(old, before) != _connectors(new, query):
+    if _reads_others(old, new, before, query):
         return "it reads other sources"
     had, has = _stateful(old, before), _stateful(new, query)
     changed = [id_ for id_ in has if id_ not in had or old.operators[id_] != new.operators[id_]]
     names = [*changed, *(id_ for id_ in had if id_ not in has)]
     return f"the shape of its state differs ({', '.join(names) or 'the order of its operators'})"
+
+
+def _reads_others(old: ExecutionPlan, new: ExecutionPlan, before: QueryPlan, query: QueryPlan) -> bool:
+    return before.sources != query.sources or _connectors(old, before) != _connectors(new, query)
 
 
 def _connectors(plan: ExecutionPlan, query: QueryPlan) -> list[tuple[str, object]]:
