@@ -21,19 +21,23 @@ from tidemark.protocol.status import DriverStatus, QueryStatus
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+HISTOGRAMS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("tidemark_epoch_duration_seconds", "How long an epoch took.", ()),
+    (
+        "tidemark_window_firing_latency_seconds",
+        "From the watermark's passing a window's end to its committed result.",
+        ("operator",),
+    ),
+    ("tidemark_sink_commit_seconds", "How long a sink took to commit.", ("sink",)),
+)
+
 
 class EpochMetrics:
     """Histograms, fed with every committed epoch. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._epochs = self._histogram("tidemark_epoch_duration_seconds", "How long an epoch took.")
-        self._firing = self._histogram(
-            "tidemark_window_firing_latency_seconds",
-            "From the watermark's passing a window's end to its committed result.",
-            "operator",
-        )
-        self._sinks = self._histogram("tidemark_sink_commit_seconds", "How long a sink took to commit.", "sink")
+        self._epochs, self._firing, self._sinks = (self._histogram(*each) for each in HISTOGRAMS)
 
     def observe(self, job: str, epoch: EpochCommitted) -> None:
         self._epochs.labels(job).observe(epoch.duration_ms / 1000)
@@ -46,7 +50,7 @@ class EpochMetrics:
         for histogram in (self._epochs, self._firing, self._sinks):
             histogram.remove_by_labels({"job": job})
 
-    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
+    def _histogram(self, name: str, text: str, labels: tuple[str, ...]) -> Histogram:
         return Histogram(name, text, ("job", *labels), buckets=_SECONDS, registry=self.registry)
 
 
