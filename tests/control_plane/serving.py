@@ -139,7 +139,8 @@ class Server:
             ) from None
 
     def wait_for_epoch(self, job_id: str) -> dict[str, Any]:
-        return wait_until(lambda: (job := self.job(job_id))["epoch"] and job, 20)
+        """The job when it runs and has committed something."""
+        return wait_until(lambda: (job := self.job(job_id))["epoch"] and job["state"] == "RUNNING" and job, 20)
 
     def causes(self, job_id: str, kind: str | None = None) -> list[str]:
         events = self.get(f"/jobs/{job_id}/events")["events"]
