@@ -20,6 +20,7 @@ def test_drivers_outlive_the_server_and_are_adopted_by_the_next(home: Path, numb
             server.wait_for_epoch(job_id)
         old, code = server.url, server.end(number)
         assert code == (0 if number == signal.SIGTERM else -9)
+        assert "Traceback" not in (home / "server.err").read_text()
         pids = [server.diary("serving", name)[0]["pid"] for name in ("one", "two")]
         assert [is_alive(pid) for pid in pids] == [True, True]
         server.start()

@@ -18,6 +18,7 @@ import uvicorn
 
 from tidemark.control_plane.api.app import make_app
 from tidemark.control_plane.api.services import Services
+from tidemark.control_plane.jobs.bell import Bell
 from tidemark.control_plane.jobs.plane import Plane, Timing
 from tidemark.control_plane.launch.launcher import Launcher
 from tidemark.control_plane.launch.local import LocalLauncher, current_umask
@@ -98,11 +99,23 @@ def _serve(plane: Plane) -> None:
         timeout_graceful_shutdown=1,
         limit_concurrency=2000,
     )
-    uvicorn_server = uvicorn.Server(config)
+    uvicorn_server = _Server(config, plane.bell)
     _end_on_signals(uvicorn_server)
     write_atomically(plane.address_file, json.dumps({"url": _reachable(url), "pid": os.getpid()}))
     print(url, flush=True)
     uvicorn_server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Lets requests that wait go when it is told to end, instead of waiting for them."""
+
+    def __init__(self, config: uvicorn.Config, bell: Bell) -> None:
+        super().__init__(config)
+        self._bell = bell
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._bell.close()
 
 
 def _end_on_signals(server: uvicorn.Server) -> None:

@@ -45,7 +45,7 @@ async def wait_for_commands(
         while True:
             bell.clear()
             found = await run_in_threadpool(services.drivers.commands, job_id, attempt, token, after)
-            if found.commands or clock() >= deadline:
+            if found.commands or clock() >= deadline or services.plane.bell.closed:
                 return found
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):

@@ -12,7 +12,8 @@ class Bell:
     """One bell for every job. A listener that is there before it looks misses nothing."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # `close` is called by a signal handler, maybe in the middle of `listening`
+        self.closed = False
         self._listeners: dict[str, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
 
     @contextmanager
@@ -32,6 +33,17 @@ class Bell:
     def ring(self, job_id: str) -> None:
         with self._lock:
             listeners = tuple(self._listeners.get(job_id, ()))
-        for loop, event in listeners:
-            with suppress(RuntimeError):  # the loop has ended, and with it whoever listened
-                loop.call_soon_threadsafe(event.set)
+        _wake(listeners)
+
+    def close(self) -> None:
+        """Wakes everybody for the last time: the server is about to end."""
+        self.closed = True
+        with self._lock:
+            listeners = tuple(listener for each in self._listeners.values() for listener in each)
+        _wake(listeners)
+
+
+def _wake(listeners: tuple[tuple[asyncio.AbstractEventLoop, asyncio.Event], ...]) -> None:
+    for loop, event in listeners:
+        with suppress(RuntimeError):  # the loop has ended, and with it whoever listened
+            loop.call_soon_threadsafe(event.set)
