@@ -4,7 +4,7 @@ BIN := .venv/bin
 TYPED := src tests $(wildcard bench/*.py scripts/*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large docs clean
+.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large bench-kafka bench-postgres docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,10 +36,16 @@ unit: setup ## the fast tests: no Spark, no processes killed
 	$(BIN)/pytest -m "not spark and not semantics and not faults and not slow"
 
 bench-overhead: setup ## throughput of a job against the same query written by hand
-	$(BIN)/python bench/overhead.py
+	$(BIN)/python -m bench.overhead
 
 bench-large: setup ## one epoch of five million result rows through a driver of 1 GB
-	$(BIN)/python bench/large_epoch.py
+	$(BIN)/python -m bench.large_epoch
+
+bench-kafka: setup ## Kafka to Kafka, exactly once, against Spark's at-least-once sink
+	$(BIN)/python -m bench.kafka_window
+
+bench-postgres: setup ## upserts into PostgreSQL against bare COPY and INSERT … ON CONFLICT
+	$(BIN)/python -m bench.postgres_upsert
 
 docs: setup ## regenerate the reference from the code
 	$(BIN)/python scripts/generate_docs.py

@@ -26,12 +26,13 @@ from tidemark.compiler.graph.operators.operator import OperatorType
 from tidemark.compiler.graph.operators.table import OPERATORS, OPERATORS_TO_COME
 from tidemark.compiler.graph.operators.window_kinds import KINDS_TO_COME
 from tidemark.connectors.catalogue import CONNECTORS, FORMATS_TO_COME, Connector
+from tidemark.connectors.postgres.types import ACCEPTED, declared
 from tidemark.control_plane.api.routes import ROUTES, Route
 from tidemark.control_plane.jobs.lifecycle import TRANSITIONS
 from tidemark.control_plane.metrics import COUNTERS, GAUGES, HISTOGRAMS
 from tidemark.errors import TidemarkError
-from tidemark.record_errors import MEANINGS, RecordError
-from tidemark.schema import SIMPLE, SYSTEM_COLUMNS
+from tidemark.record_errors import MEANINGS, ROW_MEANINGS, RecordError, RowError
+from tidemark.schema import SIMPLE, SYSTEM_COLUMNS, parse_type
 from tidemark.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,6 +44,12 @@ REFERENCE = ROOT / "docs" / "reference"
 BLOCK = re.compile(r"(<!-- begin (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(<!-- end (?P=name) -->)", re.DOTALL)
 COMMANDS_WIDTH = 100
 
+_EXAMPLE_TYPES = {
+    "decimal": "decimal(9,2)",
+    "array": "array<string>",
+    "map": "map<string,long>",
+    "struct": "struct<a:int>",
+}
 WINDOW_KINDS = (
     ("`{tumbling: 1m}`", "one window after the other; `offset` moves them all"),
     ("`{sliding: 10m, every: 1m}`", "overlapping windows, one starting `every` so often; `offset` moves them all"),
@@ -186,15 +193,25 @@ def record_errors() -> Iterator[str]:
     yield table(("code", "meaning"), [(f"`{code}`", meaning) for code, meaning in MEANINGS.items()])
 
 
+def row_errors() -> Iterator[str]:
+    yield table(("code", "meaning"), [(f"`{code}`", meaning) for code, meaning in ROW_MEANINGS.items()])
+
+
+def postgres_types() -> Iterator[str]:
+    types = {name: parse_type(_EXAMPLE_TYPES.get(name, name)) for name in ACCEPTED}
+    rows = [(f"`{type_}`", f"`{declared(type_)}`", _names(ACCEPTED[name])) for name, type_ in types.items()]
+    yield table(("type", "in a new table", "accepted in an existing one"), rows)
+
+
 def commands() -> Iterator[str]:
     command = typer.main.get_command(app)
     yield _help([])
-    for name, each in getattr(command, "commands", {}).items():
+    for name, known in getattr(command, "commands", {}).items():
         yield f"### {name}\n"
         yield _help([name])
-        for part in getattr(each, "commands", {}):
-            yield f"#### {name} {part}\n"
-            yield _help([name, part])
+        for inner in getattr(known, "commands", {}):
+            yield f"### {name} {inner}\n"
+            yield _help([name, inner])
 
 
 def _help(command: list[str]) -> str:
@@ -261,6 +278,8 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "errors": errors,
     "diagnostics": diagnostics,
     "record-errors": record_errors,
+    "row-errors": row_errors,
+    "postgres-types": postgres_types,
     "commands": commands,
     "settings": settings,
     "routes": routes,
@@ -290,6 +309,8 @@ def holes() -> Iterator[str]:
         yield f"blocks in the pages: {sorted(shown)}, made here: {sorted(BLOCKS)}"
     if set(MEANINGS) != set(RecordError):
         yield f"record errors without a meaning: {set(RecordError) - set(MEANINGS)}"
+    if set(ROW_MEANINGS) != set(RowError):
+        yield f"row errors without a meaning: {set(RowError) - set(ROW_MEANINGS)}"
     drawn = {kind for kind, _ in error_classes()}
     if drawn != set(_below(TidemarkError)):
         yield f"errors that are not drawn: {set(_below(TidemarkError)) ^ drawn}"

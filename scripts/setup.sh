@@ -14,7 +14,7 @@ say() { printf '%s\n' "$*" >&2; }
 fail() { say "setup: $*"; exit 1; }
 
 # What the environment was made from. A virtual environment holds its own path, so a moved clone differs too.
-inputs() { pwd; cat "${LOCKS[@]}" pyproject.toml scripts/setup.sh; }
+inputs() { pwd; cat "${LOCKS[@]}" src/tidemark/jars.lock pyproject.toml scripts/setup.sh; }
 
 up_to_date() {
     [ -f "$STAMP" ] && [ ! -e "$UNFINISHED" ] && [ -x .venv/bin/tidemark ] \
@@ -105,12 +105,18 @@ install_packages() {
     pip_install --no-build-isolation --no-deps --editable .
 }
 
+fetch_jars() {
+    say "setup: fetching the jars of src/tidemark/jars.lock (50 MB the first time)"
+    .venv/bin/python -m tidemark.jars || fail "the jars could not be fetched (see above)"
+}
+
 main() {
     if up_to_date; then return; fi
     ensure_java
     ensure_venv
     touch "$UNFINISHED"
     install_packages
+    fetch_jars
     inputs >"$STAMP"
     rm "$UNFINISHED"
     say "setup: done; .venv/bin/tidemark is ready"

@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
+from tidemark import jars
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tidemark.testing.kafka_broker import KafkaBroker
+    from tidemark.testing.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +25,33 @@ def spark() -> Iterator[SparkSession]:
 
     # Tests run each piece of code a few times only: optimising it costs more than it saves.
     os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    session = create_session("tidemark-tests", driver_memory="1g", parallelism=2)
+    session = create_session("tidemark-tests", driver_memory="1g", parallelism=2, jars=jars.require(jars.CONNECTOR))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[KafkaBroker]:
+    """One broker for the whole run; tests use topics of their own."""
+    from tidemark.testing.kafka_broker import KafkaBroker
+
+    with KafkaBroker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Shared by the whole run: a test that stops it starts it again, and each takes a database of its own."""
+    from tidemark.testing.postgres_server import running_postgres
+
+    with running_postgres(durable=False) as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> str:
+    """The address of a new, empty database."""
+    return postgres.create_database(f"test_{uuid4().hex}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,6 +25,7 @@ step it happened in. Decisions are made from those fields, never from the text.
     ├── SinkFailure                external  output that cannot be written
     │   ├── SinkUnavailable        external  down or locked: retried with back-off
     │   ├── SinkMismatch           user      an existing table or path that does not fit
+    │   ├── SinkDenied             user      a target that this user may not write to
     │   └── DiskFull               external  no space left where a sink or the state is kept
     ├── Fenced                     internal  a newer attempt of this job has taken over
     ├── StateFault                 internal  a checkpoint, ledger or epoch record that contradicts another
@@ -168,6 +169,12 @@ class SinkUnavailable(SinkFailure):
 
 class SinkMismatch(SinkFailure):
     code = "sink_mismatch"
+    domain = Domain.USER
+    retry = Retry.NEVER
+
+
+class SinkDenied(SinkFailure):
+    code = "sink_denied"
     domain = Domain.USER
     retry = Retry.NEVER
 

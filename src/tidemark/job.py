@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -190,12 +191,20 @@ class Stream:
     def aggregate(self, id: str, *, aggregate: Mapping[str, str], key: Key | None = None) -> Stream:
         return self._next(id, "aggregate", key=key, aggregate=aggregate)
 
-    def sink(self, id: str, **connector: Fields) -> None:
+    def sink(self, id: str, **connector: Fields) -> Sink:
         """Writes this output; the connector is named by an argument, such as `sqlite={...}`."""
         self._job._add("sinks", id, {"input": self.reference, **connector})
+        return Sink(Stream(self._job, f"{id}.errors"))
 
     def _next(self, id_: str, type_: str, **fields: Any) -> Stream:
         return self._job._add("operators", id_, {"type": type_, "input": self.reference, **_given(fields)})
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where an output is written; `errors` are the rows that the target refuses by their content."""
+
+    errors: Stream
 
 
 def _given(fields: Fields) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from support.jobs import ORDERS, places
+from support.jobs import ORDERS
 
 from tidemark.compiler.compile import compile_job
 from tidemark.compiler.definition.case import AdvanceTime, AdvanceWatermark, Crash, EndEpoch, Event
@@ -53,30 +53,13 @@ tests:
 """  # noqa: E501  # as the contract writes it
 
 
-def available(text: str) -> str:
-    """The same job with connectors that are there already."""
-    text = text.replace("kafka: {topic: orders, servers: $KAFKA, start: earliest}", "files: {path: in, format: jsonl}")
-    text = text.replace(
-        "    format: json            # of the record's value; a files source has its format inside\n", ""
-    )
-    return text.replace(
-        "postgres: {url: $PG, table: orders_per_minute,", "sqlite: {path: $PG, table: orders_per_minute,"
-    )
-
-
-def test_the_job_of_the_contract_lacks_its_connectors_and_nothing_else() -> None:
-    assert places(ORDERS_PER_MINUTE) == [
-        ("not_available", "sources.orders.kafka", 8, 5),
-        ("not_available", "sinks.out.postgres", 24, 26),
-    ]
-
-
-def test_the_job_of_the_contract_compiles_with_other_connectors() -> None:
-    compiled = compile_job(available(ORDERS_PER_MINUTE))
+def test_the_job_of_the_contract_compiles() -> None:
+    compiled = compile_job(ORDERS_PER_MINUTE)
     assert compiled.warnings == ()
     (query,) = compiled.plan.queries
     assert (query.operators, query.sinks) == (("valid", "per_min"), ("out", "late", "bad"))
-    assert compiled.plan.sinks["out"].options["path"] == "$PG"
+    assert compiled.plan.sinks["out"].options["url"] == "$PG"
+    assert compiled.plan.sources["orders"].options["servers"] == "$KAFKA"
 
 
 def test_all_diagnostics_are_in_the_error() -> None:
@@ -88,7 +71,7 @@ def test_all_diagnostics_are_in_the_error() -> None:
 def test_tests_are_typed_items() -> None:
     controls_text = "".join(f"        - {{{item}}}\n" for item in ("crash: true", "epoch: true", "advance_time: 30s"))
     last_event = "        - {order_id: b,"
-    text = available(ORDERS_PER_MINUTE).replace(last_event, controls_text + last_event)
+    text = ORDERS_PER_MINUTE.replace(last_event, controls_text + last_event)
     (case,) = compile_job(text).definition.tests
     first, *controls, last = case.items("orders")
     assert controls == [AdvanceWatermark("2026-01-01T00:20:00Z"), Crash(), EndEpoch(), AdvanceTime("30s")]
@@ -120,7 +103,7 @@ def test_compiling_is_fast_and_loads_neither_spark_nor_other_heavy_things() -> N
         float(
             subprocess.run(
                 [sys.executable, "-c", script],
-                input=available(ORDERS_PER_MINUTE),
+                input=ORDERS_PER_MINUTE,
                 capture_output=True,
                 text=True,
                 check=True,

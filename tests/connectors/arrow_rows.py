@@ -43,5 +43,6 @@ def context_for(
     attempt: int = 1,
     failpoint: Callable[[str], None] = lambda _: None,
     show: Callable[[str], None] = lambda _: None,
+    keeps_refused: bool = False,
 ) -> SinkContext:
-    return SinkContext("job", "lineage", "out", attempt, columns, options, base, failpoint, show)
+    return SinkContext("job", "lineage", "out", attempt, columns, options, base, failpoint, show, keeps_refused)

@@ -12,12 +12,24 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow.parquet as pq
+from psycopg import sql
+from psycopg.types.json import set_json_loads
 
 from tidemark.compiler.plan.plan import Column
 from tidemark.schema import Type, parse_type
 
 NESTED = ("array", "map", "struct")
+
+
+def read_postgres(url: str, table: str, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+    """Everything in a table; whatever the session's zone, a point in time is the same one."""
+    names = sql.SQL(", ").join(sql.Identifier(column.name) for column in columns)
+    with psycopg.connect(url, options="-c timezone=Asia/Kathmandu") as connection:
+        set_json_loads(lambda text: json.loads(text, parse_float=Decimal), connection)
+        found = connection.execute(sql.SQL("SELECT {} FROM {}").format(names, sql.Identifier(table)))
+        return [dict(zip((each.name for each in columns), map(plain_scalar, row), strict=True)) for row in found]
 
 
 def read_table(path: Path, table: str, columns: tuple[Column, ...]) -> list[dict[str, Any]]:

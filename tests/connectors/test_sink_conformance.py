@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectors.sink_readers import read_csv, read_jsonl, read_parquet, read_table
+from connectors.sink_readers import read_csv, read_jsonl, read_parquet, read_postgres, read_table
 from pyspark.sql import SparkSession
 
 from tidemark.connectors.connector import Sink, SinkContext
 from tidemark.connectors.files.sink import FilesSink
+from tidemark.connectors.postgres.sink import PostgresSink
 from tidemark.connectors.sqlite.sink import SqliteSink
 from tidemark.testing.conformance import CHECKS
 from tidemark.testing.sink_target import Target
 
-SQLITE_OPTIONS: tuple[dict[str, Any], ...] = (
+TABLE_OPTIONS: tuple[dict[str, Any], ...] = (
     {"key": (), "mode": None},
     {"key": ("id",), "mode": "upsert"},
 )
@@ -36,7 +37,7 @@ def files_target(format_: str, spark: SparkSession, base: Path) -> Target:
 
 
 TARGETS: dict[str, Callable[[SparkSession, Path], Target]] = {
-    **{f"sqlite-{o['mode'] or 'plain'}": functools.partial(sqlite_target, o) for o in SQLITE_OPTIONS},
+    **{f"sqlite-{o['mode'] or 'plain'}": functools.partial(sqlite_target, o) for o in TABLE_OPTIONS},
     **{f"files-{format_}": functools.partial(files_target, format_) for format_ in FILE_READERS},
 }
 
@@ -47,6 +48,16 @@ def test_sink_keeps_the_contract(
     name: str, check: Callable[[Target], None], spark: SparkSession, tmp_path: Path
 ) -> None:
     check(TARGETS[name](spark, tmp_path))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("options", TABLE_OPTIONS, ids=lambda options: options["mode"] or "plain")
+def test_postgres_keeps_the_contract(
+    options: dict[str, Any], check: Callable[[Target], None], spark: SparkSession, tmp_path: Path, database: str
+) -> None:
+    reader = functools.partial(read_postgres, database, "results")
+    options = {"url": database, "table": "results", **options}
+    check(Target(PostgresSink, options, tmp_path, spark, reader, holds=lambda text: "\0" not in text))
 
 
 class Forgetful:

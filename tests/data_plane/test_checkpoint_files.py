@@ -114,12 +114,24 @@ def test_a_damaged_listing_that_no_epoch_refers_to_is_dropped(tmp_path: Path, ke
     assert (tmp_path / "sources" / "orders" / "1").exists()
 
 
-def test_a_whole_listing_ahead_of_the_log_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "kept"), [("2", False), ("2.compact", True)])
+def test_a_listing_ahead_of_the_log_is_made_again_unless_it_sums_up_others(
+    tmp_path: Path, name: str, kept: bool
+) -> None:
     made = checkpoint(tmp_path, logged=2, committed=2, copied=2)
-    ahead = tmp_path / "sources" / "orders" / "2"
+    ahead = tmp_path / "sources" / "orders" / name
     _write(ahead, 'v1\n{"path":"file:///in/2","batchId":2}')
     made.prepare()
-    assert ahead.exists()
+    assert ahead.exists() == kept
+    assert (tmp_path / "sources" / "orders" / "1").exists()
+
+
+def test_what_other_sources_keep_there_stays(tmp_path: Path) -> None:
+    """A source of another kind keeps the offsets with which it began."""
+    made = checkpoint(tmp_path, logged=2, committed=2, copied=2)
+    _write(tmp_path / "sources" / "clicks" / "0", 'v1\n{"topic":{"0":17}}')
+    made.prepare()
+    assert (tmp_path / "sources" / "clicks" / "0").exists()
 
 
 def test_what_a_first_epoch_left_before_it_was_logged_is_forgotten(tmp_path: Path) -> None:
@@ -168,3 +180,23 @@ def test_a_lost_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "tidemark" / "0").unlink()
     with pytest.raises(StateFault, match="record of epoch 0"):
         made.record(0)
+
+
+BEGUN = (
+    # committed, begun, logged: the epoch that sinks may hold
+    (2, 2, 2, None),
+    (2, 2, 3, None),
+    (2, 3, 3, 2),
+    # A commit that was lost, with the next epoch logged behind it.
+    (2, 3, 4, 2),
+    (0, 1, 1, 0),
+    (0, 0, 1, None),
+)
+
+
+@pytest.mark.parametrize(("committed", "begun", "logged", "expected"), BEGUN)
+def test_an_epoch_that_began_and_is_not_committed_is_known(
+    tmp_path: Path, committed: int, begun: int, logged: int, expected: int | None
+) -> None:
+    made = checkpoint(tmp_path, logged=logged, committed=committed, copied=begun)
+    assert made.begun() == expected

@@ -23,6 +23,7 @@ PARTS = (
     ("tidemark/5", True),
     ("tidemark/offsets-6", False),
     ("tidemark/.5.1234", False),
+    ("tidemark/lines-to-decode", True),
     ("metadata", False),
     ("sources/orders/9", True),
     ("sources/orders/9.compact", True),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from docs.blocks import Block, all_blocks, blocks_in
-from examples.session_run import run_drained
 from support.repository import ROOT
+from support.session_run import run_drained
 
 from tidemark.compiler.compile import compile_job
 from tidemark.testing.cases import differences, run_case

@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from examples.session_run import Row, file_rows, run_drained, table_rows
 from support.repository import ROOT
+from support.session_run import Row, file_rows, run_drained, table_rows
 
 from examples import oracles
 from tidemark.compiler.compile import compile_job

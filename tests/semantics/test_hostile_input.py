@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from examples.session_run import Run, file_rows, run_drained
 from pyspark.sql import SparkSession
+from support.session_run import Run, file_rows, run_drained
 
 from tidemark.errors import SourceUnreadable, TooManyErrors
 

@@ -16,7 +16,9 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
+from tidemark import jars
 from tidemark.cli.failures import FAILED, FINE
+from tidemark.java import java_path
 from tidemark.settings import Settings, load_settings
 
 JAVA = 17
@@ -73,12 +75,6 @@ def check_java(settings: Settings) -> Finding:
     return Finding("java", version is not None and version >= JAVA, found, _java_fix())
 
 
-def java_path() -> str | None:
-    """The java that Spark would take: that of JAVA_HOME, else the first on PATH."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
-
-
 def java_version(path: str) -> int | None:
     """The major version; None when the program does not say."""
     try:
@@ -108,8 +104,17 @@ def check_jars(settings: Settings) -> Finding:
     fix = "install pyspark again: its jars are not complete"
     package = importlib.util.find_spec("pyspark")
     folder = Path(package.origin).parent / "jars" if package and package.origin else None
-    jars = list(folder.glob("*.jar")) if folder else []
-    return Finding("jars", any(jar.name.startswith("spark-core") for jar in jars), f"{len(jars)} of Spark", fix)
+    found = list(folder.glob("*.jar")) if folder else []
+    return Finding("jars", any(jar.name.startswith("spark-core") for jar in found), f"{len(found)} of Spark", fix)
+
+
+def check_kafka(settings: Settings) -> Finding:
+    lacking = {set_: len(jars.missing(set_)) for set_ in jars.SETS}
+    fix = f"fetch them with `make setup` or `{jars.COMMAND}`; without them no job can use Kafka"
+    found = ", ".join(
+        f"{len(jars.locked(set_)) - lacking[set_]} of {len(jars.locked(set_))} {set_} jars" for set_ in jars.SETS
+    )
+    return Finding("kafka", not any(lacking.values()), found, fix)
 
 
 def check_memory(settings: Settings) -> Finding:
@@ -147,6 +152,7 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     check_java,
     check_pyspark,
     check_jars,
+    check_kafka,
     check_memory,
     check_home,
     check_disk,

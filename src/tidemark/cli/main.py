@@ -24,6 +24,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+dev = typer.Typer(help="Systems to try jobs with, on this machine.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(dev, name="dev")
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="The job definition, YAML or JSON.")]
 JobFiles = Annotated[list[Path], typer.Argument(metavar="JOB", help="Job definitions, YAML or JSON.")]
@@ -136,6 +138,28 @@ def demo() -> None:
     from tidemark.cli.demo.demo import demo as demo_command
 
     raise typer.Exit(demo_command())
+
+
+@dev.command()
+def kafka(
+    port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 picks one.")] = 9092,
+    data: Annotated[Path | None, typer.Option(help="Where it keeps its data (.tidemark/dev/kafka).")] = None,
+) -> None:
+    """Run a Kafka broker in the foreground and print its address."""
+    from tidemark.cli.dev_kafka import dev_kafka
+
+    raise typer.Exit(dev_kafka(port, data))
+
+
+@dev.command()
+def postgres(
+    port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 picks one.")] = 5432,
+    data: Annotated[Path | None, typer.Option(help="Where it keeps its data (.tidemark/dev/postgres).")] = None,
+) -> None:
+    """Run a PostgreSQL in the foreground and print its address."""
+    from tidemark.cli.dev_postgres import dev_postgres
+
+    raise typer.Exit(dev_postgres(port, data))
 
 
 app.command()(control.server)

@@ -11,12 +11,18 @@ from tidemark.compiler.definition.options import SinkOptions, SourceOptions
 from tidemark.connectors.console.options import ConsoleSinkOptions
 from tidemark.connectors.files.options import FilesSinkOptions, FilesSourceOptions
 from tidemark.connectors.generator.options import GeneratorSourceOptions
+from tidemark.connectors.kafka.options import KafkaSinkOptions, KafkaSourceOptions
+from tidemark.connectors.postgres.options import PostgresSinkOptions
 from tidemark.connectors.sqlite.options import SqliteSinkOptions
 
 
 @dataclass(frozen=True)
 class Connector:
-    """`formats` are those a definition may name beside the connector; `later` are directions still to come."""
+    """`formats` are those a definition may name beside the connector; `later` are directions still to come.
+
+    `jars` is the set of jars that Spark needs for it, by its name in the lock file.
+    `refuses` says that its sink has a port `errors`, for rows that the target refuses by their content.
+    """
 
     name: str
     docs: str
@@ -25,6 +31,8 @@ class Connector:
     guarantee: str = ""
     formats: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
+    jars: str | None = None
+    refuses: bool = False
 
 
 CONNECTORS: tuple[Connector, ...] = (
@@ -36,15 +44,25 @@ CONNECTORS: tuple[Connector, ...] = (
         guarantee="exactly once",
     ),
     Connector("generator", "Deterministic events, made from their number.", source=GeneratorSourceOptions),
-    Connector("sqlite", "A table in a SQLite file.", sink=SqliteSinkOptions, guarantee="exactly once"),
+    Connector("sqlite", "A table in a SQLite file.", sink=SqliteSinkOptions, guarantee="exactly once", refuses=True),
     Connector("console", "Rows on the screen, for people.", sink=ConsoleSinkOptions, guarantee="none"),
     Connector(
         "kafka",
         "Topics of Apache Kafka.",
+        source=KafkaSourceOptions,
+        sink=KafkaSinkOptions,
+        guarantee="exactly once for readers of committed records; at least once when `delivery` says so",
         formats=("json", "csv", "text", "raw"),
-        later=("source", "sink"),
+        jars="connector",
     ),
-    Connector("postgres", "Tables of PostgreSQL; as a source, their changes.", later=("source", "sink")),
+    Connector(
+        "postgres",
+        "Tables of PostgreSQL; as a source, their changes.",
+        sink=PostgresSinkOptions,
+        guarantee="exactly once",
+        later=("source",),
+        refuses=True,
+    ),
     Connector("http", "Events pushed in, or rows sent out, over HTTP.", later=("source", "sink")),
     Connector("delta", "Tables of Delta Lake.", later=("sink",)),
     Connector("redis", "Keys of Redis.", later=("sink",)),

@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 from tidemark.schema import Type
 
 _EPOCH = datetime(1970, 1, 1)
+# What cannot stand in a JSON string as it is.
+_TO_ESCAPE = r'["\\\x00-\x1f\x7f]'
 _SECOND, _MILLISECOND = 1_000_000, 1_000
 
 
@@ -33,6 +35,44 @@ def json_values(column: pa.Array, type_: Type) -> list[str | None]:
     """The column as JSON text, value by value; None stays None."""
     values = column.cast(_countable(column.type)).to_pylist()
     return [None if value is None else json_text(value, type_) for value in values]
+
+
+def json_objects(batch: pa.RecordBatch, types: Mapping[str, Type]) -> list[bytes]:
+    """Each row as one JSON object of these columns, in their order; a null is written as null."""
+    parts: list[Any] = []
+    for index, (name, type_) in enumerate(types.items()):
+        parts.append(_constant(f"{',' if index else '{'}{json.dumps(name, ensure_ascii=False)}:"))
+        parts.append(_json_texts(batch.column(name), type_))
+    rows = pc.binary_join_element_wise(*parts, _constant("}"), _constant(""))
+    values: list[bytes] = rows.cast(pa.large_binary()).to_pylist()
+    return values
+
+
+def _json_texts(column: pa.Array, type_: Type) -> pa.Array:
+    """The JSON of a column in Arrow: by Arrow itself where it can, many times faster than value by value."""
+    if type_.name in ("int", "long", "boolean"):
+        texts = column.cast(pa.large_string())
+    elif type_.name == "timestamp":
+        texts = _in_quotes(iso_timestamps(column))
+    elif type_.name == "date" or (type_.name == "string" and not _has_to_be_escaped(column)):
+        texts = _in_quotes(column)
+    else:
+        texts = pa.array(json_values(column, type_), pa.large_string())
+    return pc.fill_null(texts, "null")
+
+
+def _in_quotes(column: pa.Array) -> pa.Array:
+    texts = column.cast(pa.string()).cast(pa.large_string())
+    return pc.binary_join_element_wise(_constant('"'), texts, _constant('"'), _constant(""))
+
+
+def _has_to_be_escaped(column: pa.Array) -> bool:
+    found: bool | None = pc.any(pc.match_substring_regex(column, _TO_ESCAPE)).as_py()
+    return bool(found)
+
+
+def _constant(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
 
 
 def json_text(value: Any, type_: Type) -> str:

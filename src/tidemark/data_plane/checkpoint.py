@@ -23,6 +23,7 @@ _KEPT = 100
 _NONE_YET = b"-"
 _RESCALED = "rescaled"
 _PARALLELISM = "spark.sql.shuffle.partitions"
+_LINES = "lines-to-decode"
 
 
 class Checkpoint:
@@ -65,10 +66,8 @@ class Checkpoint:
 
     def begun(self) -> int | None:
         """An epoch that began and is not committed: sinks may hold it. One that was only logged is not begun."""
-        logged = self.last_logged()
-        if logged is None or self.committed(logged) or not (self._records / f"offsets-{logged}").exists():
-            return None
-        return logged
+        begun, committed = self.last_begun(), self.last_committed()
+        return begun if begun is not None and (committed is None or begun > committed) else None
 
     def last_begun(self) -> int | None:
         """The newest epoch that a driver has begun to run."""
@@ -104,6 +103,13 @@ class Checkpoint:
         """Makes Spark run an epoch again at its next start."""
         _drop(self.folder / "commits" / str(epoch))
 
+    def remember_lines_to_decode(self) -> None:
+        """From now on the query decodes its JSON lines: some are not flat."""
+        write_atomically(self._records / _LINES, "")
+
+    def has_lines_to_decode(self) -> bool:
+        return (self._records / _LINES).exists()
+
     def record(self, epoch: int) -> dict[str, Any]:
         """The record of a committed epoch; its absence means that somebody else changed the folder."""
         path = self._records / str(epoch)
@@ -115,6 +121,10 @@ class Checkpoint:
                 hint="the state folder was changed from outside; start again with --fresh",
             ) from problem
         return loaded
+
+    def logged_offsets(self, epoch: int) -> list[dict[str, Any]]:
+        """Where an epoch ends, for each source that has begun."""
+        return list(_logged_offsets(self.folder / "offsets" / str(epoch)).values())
 
     def keep_offsets(self, epoch: int) -> None:
         """Copies Spark's log entry of an epoch before anything of that epoch becomes visible."""
@@ -183,13 +193,21 @@ class Checkpoint:
                 _drop(self.folder / "offsets" / str(epoch))
 
     def _drop_unused_listings(self) -> None:
-        """A file source lists its files before the epoch is logged; what no epoch refers to is listed again."""
+        """A file source lists its files before the epoch is logged; what no epoch refers to is listed again.
+
+        Else the first epoch after a start would take those files and the next ones too. A listing that also sums up
+        earlier ones may be all that is left of them: it stays, if it is whole, and so do its neighbours. Of other
+        sources, and before their first epoch, nobody can say what is used.
+        """
         last = self.last_logged()
         used = {} if last is None else _logged_offsets(self.folder / "offsets" / str(last))
         for source in self._sources:
-            newest = used.get(source, {}).get("logOffset", -1)
-            for listing in (self.folder / "sources" / source).glob("[0-9]*"):
-                if int(listing.stem) > newest and not _is_whole_listing(listing):
+            newest = used.get(source, {}).get("logOffset")
+            listings = list((self.folder / "sources" / source).glob("[0-9]*"))
+            unused = [listing for listing in listings if newest is None or int(listing.stem) > newest]
+            sums_up = any(listing.suffix and _is_whole_listing(listing) for listing in unused)
+            for listing in unused:
+                if (newest is not None and not sums_up) or not _is_whole_listing(listing):
                     _drop(listing)
 
     def _forget_unlogged_start(self) -> None:

@@ -14,41 +14,37 @@ from typing import Literal
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-    StreamingQueryProgress,
-)
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from tidemark.compiler.plan.plan import AggregatePlan, ExecutionPlan, QueryPlan, WindowPlan
-from tidemark.connectors.connector import Sink, SinkContext, Source, SourceContext
+from tidemark.connectors.connector import GrowingSource, NotedSource, Sink, SinkContext, Source, SourceContext
 from tidemark.connectors.runtime import SINKS, SOURCES
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import added
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
+from tidemark.data_plane.epoch.refused import RefusedRows
 from tidemark.data_plane.epoch.runner import EpochRunner
 from tidemark.data_plane.epoch.side_ports import SidePorts
 from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
+from tidemark.data_plane.listener import SparkSignals
 from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
-from tidemark.data_plane.query_driver import QueryDriver, StopRequested
+from tidemark.data_plane.query_driver import Outgrown, QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.report.measures import TaskTimes
 from tidemark.data_plane.report.status import QueryBoard, StatusBoard
 from tidemark.data_plane.secrets import resolve
 from tidemark.data_plane.spark_internals import jvm_is_alive
 from tidemark.durable import write_atomically
-from tidemark.errors import EngineFault
+from tidemark.errors import EngineFault, SourceFailure
 from tidemark.generations import Generations
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, RunSpec, Started
 
 _LOG = logging.getLogger(__name__)
 _FINISHED = "finished"
+_REFUSED = "_refused"  # no id of a query begins so
 _STOP_SECONDS = 600.0
 _LOOK_AROUND = 0.5
 
@@ -80,6 +76,7 @@ class JobDriver:
         self._board = StatusBoard(spec.plan, [])
         self.status = self._board.status("STARTING", Accounting())
         self._sinks: list[Sink] = []
+        self._sources: dict[str, dict[str, Source]] = {}
 
     @property
     def spark(self) -> SparkSession:
@@ -94,7 +91,7 @@ class JobDriver:
 
     def run(self) -> Ended:
         """Runs to the end: until drained, or until `ask_stop`. Raises the error of the first query that fails."""
-        listener = _Listener(self)
+        listener = SparkSignals(self)
         self._spark.streams.addListener(listener)
         try:
             self.start()
@@ -104,17 +101,23 @@ class JobDriver:
                 state = self._wait_for_stop()
             self._stop_queries()
             return self.ended(state)
+        except StopRequested:
+            return self.ended("STOPPED")
         except (PySparkException, Py4JError) as problem:
             raise classify(problem) from problem
         finally:
             self._spark.streams.removeListener(listener)
             self._abandon_queries()
-            for sink in self._sinks:
-                sink.close()
+            self._close()
 
     def ask_stop(self) -> None:
         self._stop_asked.set()
         self._changed.set()
+
+    def _pause(self, seconds: float) -> None:
+        """Waits for a sink to come back, unless a stop is asked for: then its epoch is left to the next start."""
+        if self._stop_asked.wait(seconds):
+            raise StopRequested
 
     def start(self) -> None:
         """Opens every sink of every query before the first epoch of any of them."""
@@ -157,7 +160,7 @@ class JobDriver:
         return "FINISHED"
 
     def _finish_reading(self, driver: QueryDriver) -> None:
-        """Waits until Spark has nothing left to do for a query; a stop or a failure ends the wait."""
+        """Waits until Spark has nothing left to do for a query, started again or not; a stop or a failure ends it."""
         done = threading.Event()
 
         def wait() -> None:
@@ -169,8 +172,11 @@ class JobDriver:
                 _LOG.debug("query %s ended while being waited for: %s", driver.id, problem)
             self._changed.set()
 
-        threading.Thread(target=wait, daemon=True).start()
+        waiting: threading.Thread | None = None
         while not done.is_set() and not self._stop_asked.is_set():
+            if waiting is None or not waiting.is_alive():
+                waiting = threading.Thread(target=wait, daemon=True)
+                waiting.start()
             self._watch()
 
     def _wait_for_stop(self) -> str:
@@ -191,9 +197,25 @@ class JobDriver:
         for driver in self.queries:
             if driver.query.isActive:
                 continue
-            if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested):
+            if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested | Outgrown):
                 continue
-            raise driver.failure or driver.query.exception() or EngineFault(f"query {driver.id} stopped by itself")
+            if isinstance(driver.failure, Outgrown):
+                self._rebuild(driver)
+                continue
+            problem = driver.failure or driver.query.exception()
+            raise self._explained(driver, problem or EngineFault(f"query {driver.id} stopped by itself"))
+
+    def _explained(self, driver: QueryDriver, problem: Exception) -> Exception:
+        """The problem itself, or what a look at the sources says about one that does not explain itself."""
+        if isinstance(classify(problem), EngineFault):
+            try:
+                for source in self._sources[driver.id].values():
+                    if isinstance(source, GrowingSource):
+                        source.refresh()
+                        source.present()
+            except SourceFailure as reason:
+                return reason
+        return problem
 
     def _look_at_status(self, state: Literal["RUNNING", "STOPPING"]) -> None:
         self.status = self._board.status(state, self.total())
@@ -204,7 +226,7 @@ class JobDriver:
         for driver in self.queries:
             driver.stop(deadline)
         for driver in self.queries:
-            if driver.failure is not None and not isinstance(driver.failure, StopRequested):
+            if driver.failure is not None and not isinstance(driver.failure, StopRequested | Outgrown):
                 raise driver.failure
 
     def _abandon_queries(self) -> None:
@@ -214,39 +236,70 @@ class JobDriver:
                 if driver.started and driver.query.isActive:
                     driver.query.stop()
 
+    def _close(self) -> None:
+        for sink in self._sinks:
+            sink.close()
+        for sources in self._sources.values():
+            for source in sources.values():
+                if isinstance(source, NotedSource):
+                    source.close()
+
     # --- building ---------------------------------------------------------------------------------------------
 
     def _build(self, query: QueryPlan) -> QueryFrames:
         plan = self._spec.plan
-        checkpoint = checkpoint_of(plan, query, self._generations.current)
+        checkpoint = self._checkpoint(query)
         checkpoint.prepare()
-        frames = self.frames(query)
-        sources = frames.sources
+        sources = self._sources_of(query)
         failpoints = Failpoints.from_environment(query.id, self._spec.attempt)
         sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint, failpoints)) for sink in query.sinks]
-        open_sinks(sinks, checkpoint)
+        writer = SinkWriter(plan.sink_retry_ms, self._pause)
         self._sinks.extend(opened.sink for opened in sinks)
+        open_sinks(sinks, checkpoint, writer)
         runner = EpochRunner(
             plan=plan,
             query=query,
             side_ports=SidePorts(plan, query, sources, self._spark),
             sinks=sinks,
-            writer=SinkWriter(plan.sink_retry_ms),
+            writer=writer,
             failpoints=failpoints,
+            refused=RefusedRows(self._spark, self._state / _REFUSED / query.id),
+            warn=self._send,
             finished=self.finished,
         )
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
+        _grow(watermark, sources)
         progress = Progress(checkpoint, watermark)
         work = TaskTimes(self._spark)
         self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, work, self._clock))
         self._board.queries.append(QueryBoard(query.id, progress, checkpoint))
-        return frames
+        self._sources[query.id] = sources
+        return self._frames(query, sources, flat=not checkpoint.has_lines_to_decode())
+
+    def _checkpoint(self, query: QueryPlan) -> Checkpoint:
+        return checkpoint_of(self._spec.plan, query, self._generations.current)
 
     def frames(self, query: QueryPlan) -> QueryFrames:
-        """What a query computes from its sources."""
+        """What a query computes from its sources, whatever its records look like."""
+        return self._frames(query, self._sources_of(query), flat=False)
+
+    def _frames(self, query: QueryPlan, sources: dict[str, Source], flat: bool) -> QueryFrames:
         named = not reads_a_node_twice(self._spec.plan, query)
-        sources = {node: self._source(node, named) for node in query.sources}
-        return QueryFrames(self._spec.plan, query, sources, self._spark, named)
+        return QueryFrames(self._spec.plan, query, sources, self._spark, named, flat)
+
+    def _sources_of(self, query: QueryPlan) -> dict[str, Source]:
+        named = not reads_a_node_twice(self._spec.plan, query)
+        return {node: self._source(node, named) for node in query.sources}
+
+    def _rebuild(self, driver: QueryDriver) -> None:
+        """Starts a query again that is built for what its sources have now."""
+        (query,) = (query for query in self._spec.plan.queries if query.id == driver.id)
+        sources = self._sources[query.id]
+        for source in sources.values():
+            if isinstance(source, GrowingSource):
+                source.refresh()
+        _grow(driver.progress.watermark, sources)
+        driver.start_again(self._frames(query, sources, flat=not driver.checkpoint.has_lines_to_decode()))
 
     def _source(self, node: str, named: bool) -> Source:
         plan = self._spec.plan.sources[node]
@@ -255,6 +308,7 @@ class JobDriver:
             options=resolve(plan.options, os.environ, node),
             base=Path(self._spec.base),
             epoch=self._spec.plan.epoch,
+            job=self._spec.plan.job,
             first_started_ms=int(self._first_started_at().timestamp() * 1000),
             named=named,
         )
@@ -276,6 +330,7 @@ class JobDriver:
             base=Path(self._spec.base),
             failpoint=lambda point: failpoints.reach(point, (checkpoint.last_logged() or 0)),
             show=lambda text: self._send(ConsoleLine(sink=sink, text=text)),
+            keeps_refused=plan.keeps_refused,
         )
         return self._sink_types[plan.connector](context)
 
@@ -319,19 +374,7 @@ def output_mode(plan: ExecutionPlan, query: QueryPlan) -> str:
     return "append"
 
 
-class _Listener(StreamingQueryListener):
-    """Hands Spark's signals on, on Spark's own thread."""
-
-    def __init__(self, job: JobDriver) -> None:
-        self._job = job
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None: ...
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self._job.on_committed(event.progress)
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        self._job.on_idle(str(event.id))
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._job.on_terminated()
+def _grow(watermark: QueryWatermark, sources: Mapping[str, Source]) -> None:
+    for node, source in sources.items():
+        if isinstance(source, GrowingSource):
+            watermark.grow(node, source.partitions, source.present())

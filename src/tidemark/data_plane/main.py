@@ -14,6 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from tidemark import jars
+from tidemark.compiler.plan.plan import ExecutionPlan
+from tidemark.connectors.catalogue import BY_NAME
 from tidemark.data_plane.control_link import ControlLink
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.data_plane.report.classify import classify
@@ -24,6 +27,7 @@ from tidemark.durable import lock_exclusively
 from tidemark.errors import StateFault
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import Failed, Failure, RunSpec
+from tidemark.protocol.start import Rescale, Restore
 
 _LOG = logging.getLogger("tidemark.data_plane")
 _REPORT_FD = "TIDEMARK_REPORT_FD"
@@ -53,9 +57,14 @@ def main() -> int:
 
 
 def _run(spec: RunSpec, send: Callable[[Message], None], link: ControlLink | None) -> int:
-    parallelism = spec.plan.parallelism or os.cpu_count() or 1
+    asked = spec.prepare.parallelism if isinstance(spec.prepare, Restore | Rescale) else None
+    parallelism = asked or spec.plan.parallelism or os.cpu_count() or 1
     spark = create_session(
-        f"tidemark-{spec.plan.job}", master=spec.master, driver_memory=spec.driver_memory, parallelism=parallelism
+        f"tidemark-{spec.plan.job}",
+        master=spec.master,
+        driver_memory=spec.driver_memory,
+        parallelism=parallelism,
+        jars=_jars(spec.plan),
     )
     prepare_state(spec, spark, send)
     job = JobDriver(spec, spark, send)
@@ -79,6 +88,13 @@ def _report_to_supervisor() -> Callable[[Message], None]:
     """Messages go to whoever started this process, and without that one it does not go on."""
     _leave_with_supervisor()
     return Reporter(os.fdopen(int(os.environ.get(_REPORT_FD, "1")), "w", encoding="utf-8")).send
+
+
+def _jars(plan: ExecutionPlan) -> list[Path]:
+    """What the connectors of this plan need beside Spark's own; raises EnvironmentFault when it is not there."""
+    used = {*(each.connector for each in plan.sources.values()), *(each.connector for each in plan.sinks.values())}
+    sets = {set_ for name in used if (set_ := BY_NAME[name].jars)}
+    return [jar for set_ in sorted(sets) for jar in jars.require(set_)]
 
 
 def _leave_with_supervisor() -> None:

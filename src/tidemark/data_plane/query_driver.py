@@ -16,7 +16,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.compiler.plan.plan import DedupPlan, WindowPlan
-from tidemark.connectors.connector import Source
+from tidemark.connectors.connector import GrowingSource, NotedSource, Source
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import Accountant, EpochCounts
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
@@ -34,6 +34,10 @@ _MOVES_KEPT = 100
 
 class StopRequested(Exception):
     """Raised instead of beginning another epoch; that epoch is logged and runs at the next start."""
+
+
+class Outgrown(Exception):
+    """The epoch has partitions, or JSON lines, that the query was not built for; nothing of it has run."""
 
 
 class QueryDriver:
@@ -64,22 +68,30 @@ class QueryDriver:
         self._stopping = threading.Event()
         self._attached = threading.Event()
         self._quiet_since = clock()
+        self._epoch_began = clock()
+        self._planned_at: float | None = None
         self._reports: dict[int, EpochCommitted] = {}
         self._moved_at: dict[int, float] = {}
 
     def start(self, frames: QueryFrames, output_mode: str, interval_ms: int) -> None:
-        self._frames = frames
-        frame = frames.terminal()
-        writer = frame.writeStream.outputMode(output_mode).foreachBatch(self._on_epoch)
-        writer = writer.option("checkpointLocation", str(self.checkpoint.folder)).queryName(self.id)
-        self._writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
-        self._start()
+        self._output_mode = output_mode
+        self._interval_ms = interval_ms
+        self._start(frames)
 
-    def _start(self) -> None:
+    def _start(self, frames: QueryFrames) -> None:
+        self._frames = frames
+        writer = frames.terminal().writeStream.outputMode(self._output_mode).foreachBatch(self._on_epoch)
+        writer = writer.option("checkpointLocation", str(self.checkpoint.folder)).queryName(self.id)
         self._frames.set_source_names()
-        self._query = self._writer.start()
+        self._query = writer.trigger(processingTime=f"{self._interval_ms} milliseconds").start()
         self._execution = Execution(self._query)
         self._attached.set()
+
+    def start_again(self, frames: QueryFrames) -> None:
+        """After `Outgrown`: the epoch that the query was not built for is logged, and runs now."""
+        self._attached.clear()
+        self.failure = None
+        self._start(frames)
 
     @property
     def started(self) -> bool:
@@ -95,6 +107,7 @@ class QueryDriver:
         """An exception here stops the query and leaves the epoch to be replayed."""
         self._attached.wait(_STARTING)
         with self._turn:
+            self._epoch_began = self._clock()
             try:
                 self._epoch(frame, epoch)
             except Exception as failure:
@@ -108,6 +121,8 @@ class QueryDriver:
             raise StopRequested
         started = time.monotonic()
         self._failpoints.reach("after_log", epoch)
+        self._check_room(epoch)
+        self._check_lines()
         self.checkpoint.keep_offsets(epoch)
         facts = self._execution.facts()
         self.progress.watermark.at_least(facts.watermark_ms * 1000)
@@ -117,18 +132,43 @@ class QueryDriver:
         known_as = epoch + self.progress.shift
         counts = self._runner.run(frame, known_as, self._execution, facts)
         self._advance_watermark(counts)
-        wrote = [opened.plan.id for opened in self._runner.sinks if opened.sink.held(known_as) is not None]
-        self.progress.commit(epoch, self._accountant.account(counts), wrote)
+        self.progress.commit(epoch, self._accountant.account(counts), self._runner.holding(known_as))
         self._reports[epoch] = self._report(known_as, facts, counts, time.monotonic() - started)
         self._failpoints.reach("after_epoch_record", epoch)
 
+    def _check_lines(self) -> None:
+        """From the first lines on that are not flat JSON, the query decodes lines."""
+        if not self._frames.fit(self._execution):
+            self.checkpoint.remember_lines_to_decode()
+            raise Outgrown
+
+    def _check_room(self, epoch: int) -> None:
+        growing = [source for source in self._sources.values() if isinstance(source, GrowingSource)]
+        logged = self.checkpoint.logged_offsets(epoch) if growing else []
+        if any(source.outgrown(offsets) for source in growing for offsets in logged):
+            raise Outgrown
+
     def _advance_watermark(self, counts: EpochCounts) -> None:
         watermark = self.progress.watermark
+        since_planned = self._since_planned()
         for node in self._runner.query.sources:
             _, _, _, *newest = counts.observed.get(f"source:{node}", [0, 0, 0])
-            watermark.saw(node, {index: value for index, value in enumerate(newest) if value is not None})
+            heard = {index: value for index, value in enumerate(newest) if value is not None}
+            if isinstance(self._sources[node], GrowingSource):
+                watermark.quiet(node, since_planned, heard)
+            watermark.saw(node, heard)
         watermark.advance()
         self._hand_over_watermark()
+
+    def _since_planned(self) -> int:
+        """Idle time that the epochs themselves took, in microseconds: a busy partition must not keep others awake.
+
+        Counted from when the last epoch was planned, or from the last idle signal, to when this one was; nothing for
+        the first epoch after a start, which may have been planned long ago.
+        """
+        now, before = self._epoch_began, self._planned_at
+        self._planned_at = now
+        return 0 if before is None else int((now - before) * 1_000_000)
 
     def _hand_over_watermark(self) -> None:
         if (value := self.progress.watermark.value) is not None and value > 0:
@@ -168,11 +208,20 @@ class QueryDriver:
     def on_committed(self, done: StreamingQueryProgress) -> tuple[EpochCommitted, EpochMeasures] | None:
         """Spark has committed an epoch; returns the report to send and what was measured."""
         self._failpoints.reach("after_epoch_commit", done.batchId)
+        self._note_offsets(done.batchId)
         report = self._reports.pop(done.batchId, None)
         if report is None:
             return None
         measures = self._measure(done, report)
         return report.model_copy(update={"lag_events": measures.lag}), measures
+
+    def _note_offsets(self, epoch: int) -> None:
+        """For each source that this query accounts for, so that it is noted once."""
+        for node in self._runner.query.sources:
+            source = self._sources[node]
+            if node in self._runner.query.accounts and isinstance(source, NotedSource):
+                for offsets in self.checkpoint.logged_offsets(epoch):
+                    source.committed(offsets)
 
     def _measure(self, done: StreamingQueryProgress, report: EpochCommitted) -> EpochMeasures:
         plan, query = self._runner.plan, self._runner.query
@@ -189,6 +238,7 @@ class QueryDriver:
         now = self._clock()
         quiet = int((now - self._quiet_since) * 1_000_000)
         self._quiet_since = now
+        self._planned_at = now if self._planned_at is not None else None
         self.move(lambda watermark: watermark.waited(quiet))
 
     @contextmanager
@@ -226,7 +276,7 @@ class QueryDriver:
         self._query.stop()
         self._attached.clear()
         self.checkpoint.take_back_commit(self.progress.last_epoch)
-        self._start()
+        self._start(self._frames)
         self._query.processAllAvailable()
 
     def _repeat(self, frame: DataFrame) -> None:
@@ -247,3 +297,6 @@ class QueryDriver:
         ):
             time.sleep(0.01)
         self._query.stop()
+        # Spark's own signal of the last epoch may come too late.
+        if last is not None and self.checkpoint.committed(last):
+            self._note_offsets(last)

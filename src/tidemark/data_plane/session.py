@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -21,6 +23,10 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     ("spark.sql.session.timeZone", "UTC"),
     # Division by zero or a failed cast is null: one poisoned row must not stop a job.
     ("spark.sql.ansi.enabled", "false"),
+    # Of equal keys in a map, such as two headers of one name, the last counts: the default stops the job.
+    ("spark.sql.mapKeyDedupPolicy", "LAST_WIN"),
+    # Beside Spark's own pattern: logins of Kafka clients.
+    ("spark.redaction.regex", "(?i)secret|password|token|access[.]?key|jaas|keystore"),
     ("spark.sql.runSQLOnFiles", "false"),
     # Else Spark replaces ${env:NAME} in any SQL text, string literals included.
     ("spark.sql.variable.substitute", "false"),
@@ -49,14 +55,21 @@ SETTINGS: tuple[tuple[str, str], ...] = (
 
 
 def create_session(
-    app_name: str, *, master: str = "local[*,4]", driver_memory: str = "2g", parallelism: int
+    app_name: str,
+    *,
+    master: str = "local[*,4]",
+    driver_memory: str = "2g",
+    parallelism: int,
+    jars: Sequence[Path] = (),
 ) -> SparkSession:
-    """Starts (or joins) the Spark session of this process with Tidemark's settings."""
+    """Starts (or joins) the Spark session of this process with Tidemark's settings; `jars` are beside Spark's own."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(app_name).master(master)
     builder = builder.config("spark.driver.memory", driver_memory)
     builder = builder.config("spark.sql.shuffle.partitions", str(parallelism))
+    if jars:
+        builder = builder.config("spark.jars", ",".join(map(str, jars)))
     for name, value in SETTINGS:
         builder = builder.config(name, value)
     session = builder.getOrCreate()

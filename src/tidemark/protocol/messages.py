@@ -62,7 +62,10 @@ class OperatorCounts(Message):
 
 
 class SinkCounts(Message):
+    """`refused` rows were offered too, and are not in the target for what is in them."""
+
     rows: int = 0
+    refused: int = 0
 
 
 class Accounting(Message):

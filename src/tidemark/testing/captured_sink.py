@@ -23,7 +23,7 @@ def captured(plan: SinkPlan, folder: Path) -> SinkPlan:
     """The same sink with its rows kept in `folder`; a table that is updated by key still is."""
     upserts = plan.connector in _UPSERTING and plan.options.get("mode") != "append"
     options = {"path": str(folder), "key": list(plan.options.get("key") or ()) if upserts else []}
-    return plan.model_copy(update={"connector": CONNECTOR, "options": options})
+    return plan.model_copy(update={"connector": CONNECTOR, "options": options, "keeps_refused": False})
 
 
 class CapturedSink:

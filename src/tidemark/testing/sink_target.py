@@ -92,7 +92,8 @@ class Target:
     """A place to write to that nobody has written to yet.
 
     `read` gives every row a reader sees, in any order, as plain values: timestamps and dates as ISO text, binary as
-    base64 text, decimals as Decimal, nested values as lists and dicts.
+    base64 text, decimals as Decimal, nested values as lists and dicts. `holds` says whether the target can keep a
+    text at all; what it cannot keep must be refused.
     """
 
     factory: Callable[[SinkContext], Sink]
@@ -100,6 +101,7 @@ class Target:
     base: Path
     spark: SparkSession
     read: Callable[[tuple[Column, ...]], list[dict[str, Any]]]
+    holds: Callable[[str], bool] = lambda _: True
 
     def sink(
         self,

@@ -49,7 +49,7 @@ def test_json_says_the_same() -> None:
     assert json.loads(json.dumps(answer)) == answer
     assert answer["shared"] == {"orders": ["per_minute", "totals"], "paid": ["per_minute", "totals"]}
     first, second = answer["queries"]
-    assert first["side_ports"] == {"orders.errors": True, "per_minute.late": False}
+    assert first["side_ports"] == {"orders.errors": True, "per_minute.late": False, "a.errors": False}
     assert second["side_ports"] == {}
     assert [sink["guarantee"] for sink in (*first["sinks"], *second["sinks"])] == [
         "exactly once",

@@ -219,3 +219,30 @@ def test_a_plan_goes_through_json_unchanged() -> None:
 def test_planning_is_deterministic(times: int) -> None:
     text = job(f"operators: {{w: {WINDOW}}}\nsinks: {{o: {{input: w, console: {{}}}}}}")
     assert compile_job(text).plan.model_dump_json() == compile_job(text).plan.model_dump_json()
+
+
+REFUSED = """
+operators:
+  w: {type: window, input: orders, key: [store], window: {tumbling: 1m}, aggregate: {c: count()}}
+  known: {type: filter, input: out.errors, where: "_error_code <> 'check_failed' and _source = 'w'"}
+sinks:
+  bad: {input: known, sqlite: {path: a, table: bad}}
+  worst: {input: late.errors, files: {path: worst, format: jsonl}}
+  out: {input: w, postgres: {url: $PG, table: t}}
+  late: {input: w.late, sqlite: {path: a, table: late}}
+"""
+
+
+def test_refused_rows_belong_to_the_query_of_their_sink_and_are_written_after_it() -> None:
+    plan = compiled(REFUSED).plan
+    (query,) = plan.queries
+    assert query.sinks == ("out", "late", "bad", "worst")
+    assert query.side_operators == ("known",)
+    assert query.accounts == ("orders", "w", "known")
+    assert [sink for sink, each in plan.sinks.items() if each.keeps_refused] == ["out", "late"]
+
+
+def test_a_refused_row_has_what_the_sink_was_to_write_its_origin_and_the_reason() -> None:
+    names = [column.name for column in compiled(REFUSED).plan.sinks["bad"].columns]
+    assert names[:4] == ["store", "window_start", "window_end", "c"]
+    assert names[4:] == [*(name for name, _ in SYSTEM_COLUMNS), "_error_code", "_error"]

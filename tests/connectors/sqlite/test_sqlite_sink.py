@@ -216,11 +216,54 @@ def test_a_full_disk_shows_nothing_of_the_epoch(tmp_path: Path, monkeypatch: pyt
     assert query(tmp_path, "SELECT k FROM t") == [("a",), ("b",)]
 
 
-def test_a_constraint_of_the_users_table_is_a_mismatch_and_commits_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("existing", "bad", "code"),
+    [
+        ("CREATE TABLE t (k TEXT, n INTEGER CHECK (n < 100))", ("bad", 100), "check_failed"),
+        ("CREATE TABLE t (k TEXT NOT NULL, n INTEGER)", (None, 1), "not_null"),
+        ("CREATE TABLE t (k TEXT PRIMARY KEY, n INTEGER)", ("a", 1), "not_unique"),
+        ("CREATE TABLE t (k TEXT, n INTEGER UNIQUE)", ("bad", 2), "not_unique"),
+        (
+            "CREATE TABLE t (k TEXT, n INTEGER); CREATE TRIGGER no BEFORE INSERT ON t WHEN new.k = 'bad' "
+            "BEGIN SELECT raise(ABORT, 'not this one'); END",
+            ("bad", 9),
+            "refused",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 15 else None,
+)
+def test_a_row_refused_by_the_users_table_is_kept_and_the_rest_is_committed(
+    existing: str, bad: tuple[str | None, int], code: str, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "db")) as connection:
+        connection.executescript(existing)
+    sink = SqliteSink(context_for(tmp_path, {"path": "db", "table": "t"}, COLUMNS, keeps_refused=True))
+    sink.open()
+    rows = {"k": pa.array(["a", "b", bad[0], "c"], pa.string()), "n": [1, 2, bad[1], 3]}
+    assert sink.write(0, ArrowRows(rows, batch_rows=4)) == 3
+    assert (sink.held(0), sink.refused(0)) == (3, 1)
+    (batch,) = sink.refused_rows(0)
+    ((k, n, found, reason),) = [tuple(row.values()) for row in batch.to_pylist()]
+    assert (k, n, found) == (*bad, code)
+    assert reason
+    assert query(tmp_path, "SELECT k, n FROM t ORDER BY n") == [("a", 1), ("b", 2), ("c", 3)]
+    assert sink.write(1, ArrowRows({"k": ["d"], "n": [4]})) == 1
+    assert (sink.refused(0), list(sink.refused_rows(0))) == (0, [])
+
+
+def test_refused_rows_that_nobody_wants_are_only_counted(tmp_path: Path) -> None:
     run(tmp_path, "CREATE TABLE t (k TEXT, n INTEGER CHECK (n < 2))")
     sink = opened(tmp_path)
+    assert sink.write(0, ArrowRows({"k": ["a", "b"], "n": [1, 2]})) == 1
+    assert (sink.refused(0), list(sink.refused_rows(0))) == (1, [])
+
+
+def test_a_table_that_rolls_back_everything_for_one_row_is_a_mismatch(tmp_path: Path) -> None:
+    run(tmp_path, "CREATE TABLE t (k TEXT, n INTEGER UNIQUE ON CONFLICT ROLLBACK)")
+    sink = opened(tmp_path)
     with pytest.raises(SinkMismatch, match="constraint"):
-        sink.write(0, ArrowRows({"k": ["a", "b"], "n": [1, 2]}))
+        sink.write(0, ArrowRows({"k": ["a", "b"], "n": [1, 1]}, batch_rows=2))
+    assert sink.held(0) is None
     assert query(tmp_path, "SELECT * FROM t") == []
 
 

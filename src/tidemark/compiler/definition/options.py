@@ -15,6 +15,8 @@ from tidemark.compiler.diagnostics.suggest import hint_for
 from tidemark.schema import Type
 
 COMPOUND = ("array", "map", "struct")
+# The formats whose record is one value, and the type of it.
+SINGLE_COLUMN = {"text": "string", "raw": "binary"}
 
 
 class SourceOptions(Model):
@@ -68,3 +70,14 @@ def compound_columns(names: tuple[str, ...], columns: Mapping[str, Type], field:
         if name in columns and columns[name].name in COMPOUND:
             message = f"`{name}` is {columns[name]}, and `{field}` needs plain types"
             yield Problem("wrong_column_type", message, "Choose another column.", (field, index))
+
+
+def key_problems(key: tuple[str, ...], mode: str | None, columns: Mapping[str, Type]) -> Iterator[Problem]:
+    """What is wrong with the key of a table whose rows are replaced by it."""
+    yield from missing_columns(key, columns, "key")
+    yield from compound_columns(key, columns, "key")
+    if mode == "upsert" and not key:
+        hint = "Write `key: [column]`, or `mode: append`."
+        yield Problem("missing_key", "`mode: upsert` needs the key of the rows it replaces", hint, ("mode",))
+    if len(set(key)) < len(key):
+        yield Problem("duplicate_field", "the key names a column twice", "Keep one of them.", ("key",))

@@ -10,14 +10,17 @@ from tidemark.compiler.graph.node import AnyNode, OperatorNode, Reference, SinkN
 
 @dataclass(frozen=True)
 class LogicalGraph:
-    """`operators` are in topological order; sources and sinks are in the order of the definition."""
+    """`operators` are in topological order; sources and sinks are in the order of the definition.
+
+    A sink that takes the rows refused by another one stands behind it all the same.
+    """
 
     sources: Mapping[str, SourceNode]
     operators: Mapping[str, OperatorNode]
     sinks: Mapping[str, SinkNode]
 
     def node(self, id_: str) -> AnyNode:
-        return self.sources[id_] if id_ in self.sources else self.operators[id_]
+        return self.sources.get(id_) or self.operators.get(id_) or self.sinks[id_]
 
     def stream(self, reference: Reference) -> Stream:
         return self.node(reference.node).ports[reference.port]
@@ -41,5 +44,7 @@ class LogicalGraph:
         return found
 
     def _reads(self, id_: str) -> list[str]:
+        if id_ in self.sinks:
+            return [self.sinks[id_].input.node]
         operator = self.operators.get(id_)
         return [reference.node for reference in operator.inputs] if operator else []

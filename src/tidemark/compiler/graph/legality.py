@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tidemark.compiler.definition.parse import Draft
 from tidemark.compiler.diagnostics.diagnostic import Problem
 from tidemark.compiler.graph.graph import LogicalGraph
-from tidemark.compiler.graph.node import ERRORS, LATE, MAIN, SIDE_PORTS, OperatorNode, Reference
+from tidemark.compiler.graph.node import ERRORS, LATE, MAIN, REASON_COLUMNS, SIDE_PORTS, OperatorNode, Reference
 
 
 def late_columns_collide(draft: Draft, graph: LogicalGraph) -> Iterator[Problem]:
@@ -24,6 +24,17 @@ def late_columns_collide(draft: Draft, graph: LogicalGraph) -> Iterator[Problem]
 def _late_collisions(graph: LogicalGraph, operator: OperatorNode) -> list[str]:
     names = [name for reference in operator.inputs for name in graph.stream(reference).columns]
     return [name for name in names if name.lower() in operator.late_adds]
+
+
+def error_columns_collide(draft: Draft, graph: LogicalGraph) -> Iterator[Problem]:
+    """A sink of bad records already has a reason in its rows, which its own refusals would replace."""
+    connected = set(graph.references())
+    for id_, sink in graph.sinks.items():
+        names = [f"`{name}`" for name in REASON_COLUMNS if name in sink.stream.columns]
+        if names and Reference(id_, ERRORS) in connected:
+            hint = "Give them other names with a map before, or leave the port unconnected."
+            message = f"`{id_}.errors` adds {' and '.join(names)}, and what `{id_}` reads has that already"
+            yield Problem("name_collision", message, hint, ("sinks", id_), at_key=True)
 
 
 def side_ports_not_connected(draft: Draft, graph: LogicalGraph) -> Iterator[Problem]:

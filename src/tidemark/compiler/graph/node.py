@@ -16,7 +16,8 @@ from tidemark.schema import BINARY, LONG, STRING, SYSTEM_COLUMNS, TIMESTAMP, Typ
 MAIN, LATE, ERRORS = "main", "late", "errors"
 SIDE_PORTS = (LATE, ERRORS)
 SYSTEM = dict(SYSTEM_COLUMNS)
-ERROR_COLUMNS: dict[str, Type] = {"_raw": BINARY, "_error_code": STRING, "_error": STRING}
+REASON_COLUMNS: dict[str, Type] = {"_error_code": STRING, "_error": STRING}
+ERROR_COLUMNS: dict[str, Type] = {"_raw": BINARY, **REASON_COLUMNS}
 WINDOW_BOUNDS: dict[str, Type] = {"window_start": TIMESTAMP, "window_end": TIMESTAMP}
 LATENESS: dict[str, Type] = {"watermark": TIMESTAMP, "lateness_ms": LONG}
 RESERVED = frozenset((*SYSTEM, *ERROR_COLUMNS, "_op", "_revision"))
@@ -106,13 +107,21 @@ class OperatorNode:
 
 @dataclass(frozen=True)
 class SinkNode:
+    """`refuses` says that its target may refuse rows by their content, which then leave by its only port."""
+
     id: str
     definition: SinkDefinition
     input: Reference
     stream: Stream
+    refuses: bool = False
+
+    @property
+    def ports(self) -> Mapping[str, Stream]:
+        columns = {**self.stream.columns, **SYSTEM, **REASON_COLUMNS}
+        return {ERRORS: Stream(columns, side=Reference(self.id, ERRORS))} if self.refuses else {}
 
 
-AnyNode = SourceNode | OperatorNode
+AnyNode = SourceNode | OperatorNode | SinkNode
 
 
 def as_columns(columns: Columns) -> tuple[Column, ...]:

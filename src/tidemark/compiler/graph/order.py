@@ -1,8 +1,10 @@
-"""The order in which operators can be built, and the cycles that have none."""
+"""The order in which operators can be built and sinks commit, and the cycles that have none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
+from tidemark.compiler.graph.node import SinkNode
 
 
 def topological(reads: Mapping[str, Sequence[str]]) -> tuple[list[str], list[list[str]]]:
@@ -19,6 +21,16 @@ def topological(reads: Mapping[str, Sequence[str]]) -> tuple[list[str], list[lis
             placed.add(id_)
             order.append(id_)
     return order, _cycles({id_: [read for read in reads[id_] if read in waiting] for id_ in waiting})
+
+
+def in_commit_order(sinks: Mapping[str, SinkNode], written: Sequence[str]) -> dict[str, SinkNode]:
+    """As written; but the sinks of refused rows after those whose rows they are."""
+
+    def depth(sink: SinkNode) -> int:
+        origin = sinks.get(sink.stream.side.node) if sink.stream.side else None
+        return 0 if origin is None else 1 + depth(origin)
+
+    return {id_: sinks[id_] for id_ in sorted(filter(sinks.__contains__, written), key=lambda id_: depth(sinks[id_]))}
 
 
 def _cycles(reads: Mapping[str, Sequence[str]]) -> list[list[str]]:

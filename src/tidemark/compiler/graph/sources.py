@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark.compiler.definition.job import SourceDefinition
-from tidemark.compiler.definition.options import COMPOUND, SourceOptions
+from tidemark.compiler.definition.options import COMPOUND, SINGLE_COLUMN
 from tidemark.compiler.diagnostics.suggest import listed
 from tidemark.compiler.graph.checker import Checker
 from tidemark.compiler.graph.node import SourceNode
@@ -23,14 +23,14 @@ def build_source(id_: str, definition: SourceDefinition, checker: Checker) -> So
         return None
     if columns:
         _check_roles(definition, columns, checker)
+    _check_single_column(definition, columns, checker)
     if definition.options is not None:
         checker.add(definition.options.problems(columns), definition.connector)
     if checker.failed():
         return None
     sql = {name: text for name, (text, _) in computed.items()}
     options = definition.options.planned(sql) if definition.options else {}
-    record_format = definition.options.record_format if definition.options else definition.format or ""
-    return SourceNode(id_, definition, columns, options, record_format)
+    return SourceNode(id_, definition, columns, options, _record_format(definition))
 
 
 def _compute(definition: SourceDefinition, checker: Checker) -> dict[str, tuple[str, Type]]:
@@ -50,7 +50,7 @@ def _columns(
     if checker.failed():
         return None
     types = {name: type_ for name, (_, type_) in computed.items()}
-    written = definition.columns if definition.columns is not None else _default(definition.options)
+    written = definition.columns if definition.columns is not None else _default(definition)
     if written is not None:
         types = _written(definition, written, types, checker)
     elif definition.options is None or definition.options.computed_columns() is None:
@@ -59,8 +59,19 @@ def _columns(
     return None if checker.failed() else types
 
 
-def _default(options: SourceOptions | None) -> dict[str, str] | None:
-    return options.default_schema() if options else None
+def _default(definition: SourceDefinition) -> dict[str, str] | None:
+    single = SINGLE_COLUMN.get(definition.format or "")
+    if single is not None:
+        return {"value": single}
+    return definition.options.default_schema() if definition.options else None
+
+
+def _record_format(definition: SourceDefinition) -> str:
+    """The format that stands beside the connector, where it can; the first it knows when none is named."""
+    formats = BY_NAME[definition.connector].formats
+    if formats:
+        return definition.format or formats[0]
+    return definition.options.record_format if definition.options else ""
 
 
 def _written(
@@ -90,6 +101,14 @@ def _check_format(definition: SourceDefinition, checker: Checker) -> None:
     elif definition.format not in formats:
         message = f"there is no format `{definition.format}`"
         checker.refuse("bad_value", message, listed(formats, what="formats"), "format")
+
+
+def _check_single_column(definition: SourceDefinition, columns: dict[str, Type], checker: Checker) -> None:
+    needed = SINGLE_COLUMN.get(definition.format or "")
+    if needed is not None and columns and [str(type_) for type_ in columns.values()] != [needed]:
+        hint = f"Leave the schema out (the column is then `value`), or name one {needed} column."
+        message = f"a record of the format {definition.format} is exactly one {needed} column"
+        checker.refuse("schema_mismatch", message, hint, "schema")
 
 
 def _check_roles(definition: SourceDefinition, columns: dict[str, Type], checker: Checker) -> None:

@@ -147,13 +147,17 @@ AnyOperator = Annotated[
 
 
 class SinkPlan(Frozen):
-    """`columns` is what the sink writes: payload columns, and on side ports the system columns and the port's own."""
+    """`columns` is what the sink writes: payload columns, and on side ports the system columns and the port's own.
+
+    `keeps_refused` says that something reads its port `errors`: its rows then bring their system columns along.
+    """
 
     id: str
     connector: str
     options: dict[str, Any]
     input: str
     columns: tuple[Column, ...]
+    keeps_refused: bool = False
 
 
 class QueryPlan(Frozen):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tidemark.compiler.definition.job import JobDefinition
 from tidemark.compiler.definition.model import milliseconds
 from tidemark.compiler.graph.graph import LogicalGraph
-from tidemark.compiler.graph.node import SinkNode, SourceNode, as_columns
+from tidemark.compiler.graph.node import ERRORS, Reference, SinkNode, SourceNode, as_columns
 from tidemark.compiler.plan.plan import (
     EpochPolicy,
     ExecutionPlan,
@@ -45,7 +45,7 @@ def make_plan(definition: JobDefinition, graph: LogicalGraph) -> ExecutionPlan:
         sink_retry_ms=milliseconds(definition.sink_retry),
         sources={id_: _source(node) for id_, node in graph.sources.items() if id_ in used},
         operators={id_: node.plan() for id_, node in graph.operators.items() if id_ in used},
-        sinks={id_: _sink(node) for id_, node in graph.sinks.items()},
+        sinks={id_: _sink(node, graph) for id_, node in graph.sinks.items()},
         queries=_planned(graph, queries),
     )
 
@@ -63,14 +63,17 @@ def _queries(graph: LogicalGraph) -> list[_Query]:
 
 
 def _side_sinks(graph: LogicalGraph) -> list[tuple[str, SinkNode]]:
-    """Sinks of side ports with the node that has the port, the lowest first: its query holds those above it."""
+    """Sinks of side ports with the node that has the port, the lowest first: its query holds those above it.
+
+    Those of refused rows come last: they belong to the query of the sink that the rows were meant for.
+    """
     found = [(sink.stream.side.node, sink) for sink in graph.sinks.values() if sink.stream.side]
-    return sorted(found, key=lambda pair: -len(graph.above(pair[0])))
+    return sorted(found, key=lambda pair: 1 if pair[0] in graph.sinks else -len(graph.above(pair[0])))
 
 
 def _attach(producer: str, sink: SinkNode, graph: LogicalGraph, queries: dict[str, _Query]) -> None:
     """Gives the sink of a side port to the query that accounts for the node with that port."""
-    query = next((query for query in queries.values() if producer in query.nodes), None)
+    query = next((query for query in queries.values() if producer in query.nodes | query.sinks), None)
     if query is None:
         query = queries.setdefault(producer, _Query(producer, graph.above(producer)))
     query.sinks.add(sink.id)
@@ -124,7 +127,7 @@ def _source(node: SourceNode) -> SourcePlan:
     )
 
 
-def _sink(node: SinkNode) -> SinkPlan:
+def _sink(node: SinkNode, graph: LogicalGraph) -> SinkPlan:
     options = node.definition.options
     return SinkPlan(
         id=node.id,
@@ -132,4 +135,5 @@ def _sink(node: SinkNode) -> SinkPlan:
         options=options.planned() if options else {},
         input=str(node.input),
         columns=as_columns(node.stream.columns),
+        keeps_refused=Reference(node.id, ERRORS) in set(graph.references()),
     )

@@ -26,7 +26,9 @@ def state_signature(graph: LogicalGraph, sources: tuple[str, ...], operators: tu
 
 
 def _source(node: SourceNode) -> dict[str, Any]:
-    return {"id": node.id, "connector": node.definition.connector, "partitions": node.options.get("partitions")}
+    shape = {"id": node.id, "connector": node.definition.connector, "partitions": node.options.get("partitions")}
+    topics = node.options.get("topics")
+    return {**shape, "topics": topics} if topics else shape
 
 
 def _operator(graph: LogicalGraph, node: OperatorNode) -> dict[str, Any]:

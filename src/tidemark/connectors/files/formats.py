@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from tidemark.connectors.files.frames import csv_frame, json_frame, parquet_frame
+from tidemark.connectors.spark_rendering import csv_frame, json_frame, parquet_frame
 from tidemark.schema import Type
 
 

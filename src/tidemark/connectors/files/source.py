@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from tidemark.connectors.connector import EpochScan, Records, SourceContext
+from tidemark.connectors.connector import EpochScan, FlatJson, Records, SourceContext
+from tidemark.connectors.files.flat_json import is_flat
 from tidemark.connectors.paths import local_path
 from tidemark.errors import SourceUnreadable
 from tidemark.schema import parse_type
@@ -30,11 +32,10 @@ class FilesSource:
     def stream(self, spark: SparkSession) -> Records:
         self._require_path()
         reader = self._context.reader(spark).format(self._spark_format())
-        for name, value in self._options().items():
-            reader = reader.option(name, value)
         if self._format == "parquet":
             reader = reader.schema(self._parquet_schema())
-        return self._records(reader.load(self._path))
+        records = self._records(reader.options(**self._options()).load(self._path))
+        return replace(records, flat_json=self._flat_json(spark)) if self._format == "jsonl" else records
 
     def reread(self, spark: SparkSession, scan: EpochScan) -> Records:
         reader = spark.read.format(self._spark_format())
@@ -44,6 +45,13 @@ class FilesSource:
 
     def unread(self, end: str | None, latest: str | None) -> int | None:
         return None
+
+    def _flat_json(self, spark: SparkSession) -> FlatJson:
+        def read(columns: str, refused: str) -> DataFrame:
+            reader = self._context.reader(spark).format("json").schema(columns)
+            return reader.option("columnNameOfCorruptRecord", refused).options(**self._options()).load(self._path)
+
+        return FlatJson(read, lambda scan: all(is_flat(file) for file in scan.files()))
 
     def _records(self, frame: DataFrame) -> Records:
         file = F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "/")

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidemark.connectors.local_disk import disk_full
+from tidemark.connectors.refusal import Refusal
 from tidemark.errors import SinkFailure, SinkMismatch, SinkUnavailable
+from tidemark.record_errors import RowError
 
 _PRIMARY_CODE = 0xFF
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -18,10 +20,28 @@ _UNFIT = {
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
     sqlite3.SQLITE_READONLY: "it is read-only",
     sqlite3.SQLITE_PERM: "access is denied",
-    sqlite3.SQLITE_CONSTRAINT: "a constraint of the table refuses a row",
-    sqlite3.SQLITE_MISMATCH: "a column refuses a value's type",
+    sqlite3.SQLITE_CONSTRAINT: "a constraint of the table rolls back everything",
     sqlite3.SQLITE_ERROR: "the table does not fit",
 }
+# Whole codes, then primary ones.
+ROW_ERRORS: dict[int, RowError] = {
+    sqlite3.SQLITE_CONSTRAINT_NOTNULL: RowError.NOT_NULL,
+    sqlite3.SQLITE_CONSTRAINT_UNIQUE: RowError.NOT_UNIQUE,
+    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: RowError.NOT_UNIQUE,
+    sqlite3.SQLITE_CONSTRAINT_ROWID: RowError.NOT_UNIQUE,
+    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: RowError.FOREIGN_KEY,
+    sqlite3.SQLITE_CONSTRAINT_TRIGGER: RowError.REFUSED,
+    sqlite3.SQLITE_CONSTRAINT: RowError.CHECK,
+    sqlite3.SQLITE_MISMATCH: RowError.BAD_VALUE,
+    sqlite3.SQLITE_TOOBIG: RowError.TOO_LONG,
+}
+
+
+def refusal_of(error: sqlite3.Error) -> Refusal | None:
+    """What is wrong with the row; None when the row is not at fault."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    row_error = ROW_ERRORS.get(code, ROW_ERRORS.get(code & _PRIMARY_CODE))
+    return None if row_error is None else Refusal(row_error, str(error))
 
 
 @contextmanager

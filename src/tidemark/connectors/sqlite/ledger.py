@@ -1,22 +1,35 @@
 """Which epochs a sink holds and whose turn it is to write, kept in the database beside the rows.
 
-One row per lineage and sink. Every function runs inside the caller's transaction.
+One row per lineage and sink, and beside it the rows of its last epoch that the database refused. Every function that
+writes runs inside the caller's transaction.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 
 from tidemark.connectors.connector import SinkContext
 from tidemark.errors import Fenced, StateFault
 
 TABLE = "_tidemark_ledger"
+REFUSED = "_tidemark_refused"
 _CREATE = f"""
 CREATE TABLE IF NOT EXISTS {TABLE} (
     lineage TEXT NOT NULL, sink TEXT NOT NULL, job TEXT NOT NULL, attempt INTEGER NOT NULL,
     epoch INTEGER, rows INTEGER, previous_epoch INTEGER, previous_rows INTEGER,
     PRIMARY KEY (lineage, sink)
 ) WITHOUT ROWID"""
+_CREATE_REFUSED = f"""
+CREATE TABLE IF NOT EXISTS {REFUSED} (
+    lineage TEXT NOT NULL, sink TEXT NOT NULL, epoch INTEGER NOT NULL, part INTEGER NOT NULL,
+    count INTEGER NOT NULL, rows BLOB,
+    PRIMARY KEY (lineage, sink, epoch, part)
+)"""
+_FORGET = f"DELETE FROM {REFUSED} WHERE lineage = ? AND sink = ?"
+_KEEP = f"INSERT INTO {REFUSED} (lineage, sink, epoch, part, count, rows) VALUES (?, ?, ?, ?, ?, ?)"
+_COUNT = f"SELECT coalesce(sum(count), 0) FROM {REFUSED} WHERE lineage = ? AND sink = ? AND epoch = ?"
+_KEPT = f"SELECT rows FROM {REFUSED} WHERE lineage = ? AND sink = ? AND epoch = ? AND part = ? AND rows IS NOT NULL"
 _TAKE_OVER = f"""
 INSERT INTO {TABLE} (lineage, sink, job, attempt) VALUES (?, ?, ?, ?)
 ON CONFLICT (lineage, sink) DO UPDATE SET job = excluded.job, attempt = excluded.attempt"""
@@ -34,6 +47,7 @@ class Ledger:
     def take_over(self) -> int | None:
         """Makes this attempt the one that may write; the last epoch held."""
         self._connection.execute(_CREATE)
+        self._connection.execute(_CREATE_REFUSED)
         attempt, epoch = self._read()[:2]
         if attempt is not None and attempt > self._context.attempt:
             raise self._fenced(attempt)
@@ -54,6 +68,24 @@ class Ledger:
 
     def record(self, epoch: int, rows: int) -> None:
         self._connection.execute(_RECORD, (epoch, rows, *self._key))
+
+    def forget_refused(self) -> None:
+        """Those of the epoch before, which have reached their sinks by now."""
+        self._connection.execute(_FORGET, self._key)
+
+    def keep_refused(self, epoch: int, part: int, count: int, rows: bytes | None) -> None:
+        self._connection.execute(_KEEP, (*self._key, epoch, part, count, rows))
+
+    def refused(self, epoch: int) -> int:
+        """How many rows of the last epoch were refused; 0 for any other epoch."""
+        return int(self._connection.execute(_COUNT, (*self._key, epoch)).fetchone()[0])
+
+    def kept_refused(self, epoch: int) -> Iterator[bytes]:
+        """Part after part, so that one of them is in memory at a time."""
+        part = 0
+        while found := self._connection.execute(_KEPT, (*self._key, epoch, part)).fetchone():
+            yield found[0]
+            part += 1
 
     def _read(self) -> tuple[int | None, ...]:
         row: tuple[int | None, ...] | None = self._connection.execute(_READ, self._key).fetchone()

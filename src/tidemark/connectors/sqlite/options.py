@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from tidemark.compiler.definition.model import Text, Texts
-from tidemark.compiler.definition.options import SinkOptions, compound_columns, missing_columns
+from tidemark.compiler.definition.options import SinkOptions, key_problems
 from tidemark.compiler.diagnostics.diagnostic import Problem
 from tidemark.schema import Type
 
@@ -24,10 +24,4 @@ class SqliteSinkOptions(SinkOptions):
         return self.mode == "upsert" or (self.mode is None and bool(self.key))
 
     def problems(self, columns: Mapping[str, Type]) -> Iterator[Problem]:
-        yield from missing_columns(self.key, columns, "key")
-        yield from compound_columns(self.key, columns, "key")
-        if self.mode == "upsert" and not self.key:
-            hint = "Write `key: [column]`, or `mode: append`."
-            yield Problem("missing_key", "`mode: upsert` needs the key of the rows it replaces", hint, ("mode",))
-        if len(set(self.key)) < len(self.key):
-            yield Problem("duplicate_field", "the key names a column twice", "Keep one of them.", ("key",))
+        yield from key_problems(self.key, self.mode, columns)

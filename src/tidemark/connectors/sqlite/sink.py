@@ -1,4 +1,4 @@
-"""The SQLite sink: an epoch's rows and its ledger entry in one transaction."""
+"""The SQLite sink: an epoch's rows, its ledger entry and the rows that were refused, in one transaction."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from tidemark.connectors.connector import EpochRows, SinkContext
 from tidemark.connectors.local_disk import named_disk_faults
 from tidemark.connectors.paths import local_path
+from tidemark.connectors.refusal import Refusal, from_bytes, refused_rows, to_bytes, with_reasons
 from tidemark.connectors.rendering import column_values
-from tidemark.connectors.sqlite.faults import named_faults
+from tidemark.connectors.sqlite.faults import named_faults, refusal_of
 from tidemark.connectors.sqlite.ledger import Ledger
 from tidemark.connectors.sqlite.table import Table
 
@@ -56,25 +57,55 @@ class SqliteSink:
             chunks = _computed(_chunks(rows))
             with _transaction(self._opened):
                 self._ledger.check_turn(epoch)
-                count = self._write_rows(chunks)
+                count = self._write_rows(epoch, chunks)
                 self._ledger.record(epoch, count)
                 self._context.failpoint("before_sink_commit")
         self._context.failpoint("after_sink_commit")
         return count
+
+    def refused(self, epoch: int) -> int:
+        with self._named_faults():
+            return self._ledger.refused(epoch)
+
+    def refused_rows(self, epoch: int) -> Iterator[pa.RecordBatch]:
+        with self._named_faults():
+            for kept in self._ledger.kept_refused(epoch):
+                yield from_bytes(kept)
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _write_rows(self, chunks: Iterator[pa.RecordBatch]) -> int:
-        count = 0
+    def _write_rows(self, epoch: int, chunks: Iterator[pa.RecordBatch]) -> int:
+        count = part = 0
+        self._ledger.forget_refused()
         for number, chunk in enumerate(chunks):
-            self._write_chunk(chunk)
-            count += chunk.num_rows
+            bad = list(refused_rows(chunk, self._try))
+            if bad:
+                kept = to_bytes(with_reasons(bad)) if self._context.keeps_refused else None
+                self._ledger.keep_refused(epoch, part, len(bad), kept)
+                part += 1
+            count += chunk.num_rows - len(bad)
             if number == 0:
                 self._context.failpoint("mid_sink")
         return count
+
+    def _try(self, chunk: pa.RecordBatch) -> Refusal | None:
+        """All of these rows, or none and the reason."""
+        self._opened.execute("SAVEPOINT tidemark_chunk")
+        try:
+            self._write_chunk(chunk)
+        except sqlite3.Error as error:
+            refusal = refusal_of(error)
+            if refusal is None or not self._opened.in_transaction:
+                raise
+            self._opened.execute("ROLLBACK TO tidemark_chunk")
+            return refusal
+        finally:
+            if self._opened.in_transaction:
+                self._opened.execute("RELEASE tidemark_chunk")
+        return None
 
     def _write_chunk(self, chunk: pa.RecordBatch) -> None:
         if not self._table.key:

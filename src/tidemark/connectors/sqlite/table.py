@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from tidemark.connectors.connector import SinkContext
-from tidemark.connectors.sqlite.ledger import TABLE as LEDGER
+from tidemark.connectors.sqlite.ledger import REFUSED, TABLE
 from tidemark.errors import SinkMismatch
 from tidemark.schema import Type, parse_type
 
@@ -90,7 +90,7 @@ class Table:
         return found[0] if found else None
 
     def _check_names(self) -> None:
-        if self.name.lower() == LEDGER:
+        if self.name.lower() in (TABLE, REFUSED):
             raise self._mismatch(f"the table {self.name!r} is Tidemark's own", "Give another table name.")
         for name in (self.name, *self.types):
             if "\0" in name:

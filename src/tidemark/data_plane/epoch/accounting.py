@@ -36,7 +36,8 @@ class Split:
 class EpochCounts:
     """What is known of one epoch: observed values by name, late splits by operator, rows by sink and side port.
 
-    `sink_ms` is how long each sink took that wrote.
+    `sink_ms` is how long each sink took that wrote. `refused` are the rows, by sink, that its target refused by their
+    content; they are not among `sink_rows`.
     """
 
     observed: Observed
@@ -44,6 +45,7 @@ class EpochCounts:
     side_rows: dict[str, int] = field(default_factory=dict)
     sink_rows: dict[str, int] = field(default_factory=dict)
     sink_ms: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
 
 
 class Accountant:
@@ -58,7 +60,10 @@ class Accountant:
         return Accounting(
             sources={node: self._source(node, counts) for node in nodes if node in self._plan.sources},
             operators={node: self._operator(node, counts) for node in nodes if node in self._plan.operators},
-            sinks={sink: SinkCounts(rows=rows) for sink, rows in counts.sink_rows.items()},
+            sinks={
+                sink: SinkCounts(rows=rows, refused=counts.refused.get(sink, 0))
+                for sink, rows in counts.sink_rows.items()
+            },
         )
 
     def _source(self, node: str, counts: EpochCounts) -> SourceCounts:

@@ -73,6 +73,7 @@ def _status(source: SourceTime) -> SourceStatus:
             quiet_ms=partition.quiet // 1000,
         )
         for index, partition in enumerate(source.partitions)
+        if partition.exists
     )
     return SourceStatus(watermark=to_datetime(source.watermark), idle=source.idle, partitions=partitions)
 

@@ -7,13 +7,16 @@ passed over; the plan runs all the same, because the state must see every epoch.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from tidemark.compiler.plan.plan import BranchPlan, ExecutionPlan, QueryPlan, SinkPlan
-from tidemark.data_plane.epoch.accounting import EpochCounts
+from tidemark.connectors.connector import RefusingSink
+from tidemark.data_plane.epoch.accounting import EpochCounts, Observed
+from tidemark.data_plane.epoch.refused import RefusedRows
 from tidemark.data_plane.epoch.rows import rows_for
 from tidemark.data_plane.epoch.side_ports import EpochSidePorts, SidePorts
 from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter
@@ -22,6 +25,7 @@ from tidemark.data_plane.query.frames import split_reference
 from tidemark.data_plane.query.lowering import stateless
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
 from tidemark.errors import NotFresh, TooManyErrors
+from tidemark.protocol.messages import Warned
 
 
 @dataclass(frozen=True)
@@ -34,26 +38,37 @@ class EpochRunner:
     sinks: list[OpenSink]
     writer: SinkWriter
     failpoints: Failpoints
+    refused: RefusedRows
+    warn: Callable[[Warned], None]
     finished: bool = False
+    warned: set[str] = field(default_factory=set)
 
     def run(self, frame: DataFrame, epoch: int, execution: Execution, facts: EpochFacts) -> EpochCounts:
         """Everything of the epoch that readers can see; raises before the first commit when the input is refused."""
         counts = EpochCounts(observed={})
-        self._write_main(frame, epoch, execution, counts)
-        counts.observed = execution.observed()
+        self._write_main(frame, epoch, execution, facts, counts)
+        counts.observed = self.side_ports.observed(execution, facts)
         side = self.side_ports.collect(execution, facts, counts)
+        for opened in self.sinks:
+            self._hand_on_refused(opened, side, epoch, counts)
         self._write_side(side, epoch, counts)
         return counts
 
-    def _write_main(self, frame: DataFrame, epoch: int, execution: Execution, counts: EpochCounts) -> None:
+    def holding(self, epoch: int) -> list[str]:
+        """The sinks whose ledger has the epoch."""
+        return [opened.plan.id for opened in self.sinks if self.writer.held(opened.sink, epoch) is not None]
+
+    def _write_main(
+        self, frame: DataFrame, epoch: int, execution: Execution, facts: EpochFacts, counts: EpochCounts
+    ) -> None:
         sinks = [opened for opened in self.sinks if not self.side_ports.feeds(opened.plan.id)]
-        pending = [opened for opened in sinks if opened.sink.held(epoch) is None]
+        pending = [opened for opened in sinks if self.writer.held(opened.sink, epoch) is None]
         several = len(pending) > 1
         if several:
             frame = frame.persist(StorageLevel.DISK_ONLY)
         if len(pending) != 1 or self._refuses_input():
             frame.write.format("noop").mode("append").save()
-            self._check_input(execution)
+            self._check_input(self.side_ports.observed(execution, facts))
         for opened in sinks:
             self._write(opened, self._port_of(frame, opened.plan), epoch, counts)
         if several:
@@ -62,22 +77,35 @@ class EpochRunner:
     def _write_side(self, side: EpochSidePorts, epoch: int, counts: EpochCounts) -> None:
         for opened in self.sinks:
             if self.side_ports.feeds(opened.plan.id):
-                rows = side.frame(opened.plan)
-                counts.sink_rows[opened.plan.id] = 0
-                if rows is not None:
-                    self._write(opened, rows, epoch, counts)
+                self._write(opened, side.frame(opened.plan), epoch, counts)
+                self._hand_on_refused(opened, side, epoch, counts)
         side.close()
+        self.refused.clear()
 
-    def _write(self, opened: OpenSink, frame: DataFrame, epoch: int, counts: EpochCounts) -> None:
-        sink = opened.plan.id
-        held = opened.sink.held(epoch)
-        if held is not None:
-            counts.sink_rows[sink] = held
+    def _write(self, opened: OpenSink, frame: DataFrame | None, epoch: int, counts: EpochCounts) -> None:
+        """Commits the epoch to one sink, unless it holds it; a side port without rows leaves its sinks alone."""
+        written = self.writer.held(opened.sink, epoch) if frame is not None else 0
+        if written is None and frame is not None:
+            started = time.monotonic()
+            with rows_for(opened.plan, frame, self.plan) as rows:
+                written = self.writer.write(opened.sink, epoch, rows)
+            counts.sink_ms[opened.plan.id] = round((time.monotonic() - started) * 1000)
+            self.failpoints.reach("between_sinks", epoch)
+        counts.sink_rows[opened.plan.id] = written or 0
+
+    def _hand_on_refused(self, opened: OpenSink, side: EpochSidePorts, epoch: int, counts: EpochCounts) -> None:
+        """Gives what a target refused to the sinks of its port; without one it is counted, and said once."""
+        sink, id_ = opened.sink, opened.plan.id
+        count = self.writer.refused(sink, epoch) if id_ in counts.sink_rows and id_ not in counts.refused else 0
+        if not count or not isinstance(sink, RefusingSink):
             return
-        started = time.monotonic()
-        counts.sink_rows[sink] = self.writer.write(opened.sink, epoch, rows_for(opened.plan, frame, self.plan))
-        counts.sink_ms[sink] = round((time.monotonic() - started) * 1000)
-        self.failpoints.reach("between_sinks", epoch)
+        counts.refused[id_] = count
+        if self.side_ports.keeps_refused(id_):
+            rows = self.writer.patiently(lambda: self.refused.frame(opened.plan, sink, epoch))
+            side.take_refused(id_, rows, count)
+        elif id_ not in self.warned:
+            self.warned.add(id_)
+            self.warn(_refused_unread(id_, count))
 
     def _port_of(self, frame: DataFrame, sink: SinkPlan) -> DataFrame:
         node, port = split_reference(sink.input)
@@ -90,8 +118,7 @@ class EpochRunner:
             source.on_error == "fail" or source.max_error_rate is not None for source in sources
         )
 
-    def _check_input(self, execution: Execution) -> None:
-        observed = execution.observed()
+    def _check_input(self, observed: Observed) -> None:
         for node in self.query.sources:
             events_in, _, errors, *_ = observed.get(f"source:{node}", [0, 0, 0])
             if self.finished and events_in:
@@ -111,3 +138,8 @@ class EpochRunner:
                 hint=f"connect {node}.errors to a sink to see them, or relax `on_error` and `max_error_rate`",
                 step=node,
             )
+
+
+def _refused_unread(sink: str, count: int) -> Warned:
+    message = f"{count} rows of an epoch were refused by the target of sink {sink}; they are counted and not kept"
+    return Warned(code="rows_refused", message=f"{message}: nothing reads {sink}.errors", step=sink)

@@ -1,4 +1,7 @@
-"""Side ports of one epoch: error rows of sources and late rows of operators, found only when there are some."""
+"""Side ports of one epoch: error rows of sources, late rows of operators and what the targets of sinks refused.
+
+They are looked for only when there are some.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,28 @@ class SidePorts:
         """Whether a sink hangs, directly or through operators, on a side port."""
         return sink in self._origin
 
+    def observed(self, execution: Execution, facts: EpochFacts) -> Observed:
+        """What the epoch counted. A source with events too far ahead counted them as good: it is counted again."""
+        found = execution.observed()
+        ahead = [node for node in self._query.sources if self._has_events_ahead(node, found, facts)]
+        frames = self._frames(execution, facts)
+        return {**found, **{f"source:{node}": frames.recount(node) for node in ahead}}
+
+    def _has_events_ahead(self, node: str, observed: Observed, facts: EpochFacts) -> bool:
+        _, _, _, *newest = observed.get(f"source:{node}", [0, 0, 0])
+        limit = (facts.started_ms + self._plan.sources[node].watermark.max_future_ms) * 1000
+        return any(value is not None and value > limit for value in newest)
+
+    def _frames(self, execution: Execution, facts: EpochFacts) -> EpochFrames:
+        return EpochFrames(self._plan, self._query, self._sources, self._spark, execution, facts.started_ms)
+
+    def keeps_refused(self, sink: str) -> bool:
+        """Whether a sink of this query takes what another one's target refuses."""
+        return f"{sink}.errors" in self._origin.values()
+
     def collect(self, execution: Execution, facts: EpochFacts, counts: EpochCounts) -> EpochSidePorts:
         """Finds the epoch's error and late rows, counts them and keeps those that a sink wants."""
-        frames = EpochFrames(self._plan, self._query, self._sources, self._spark, execution, facts.started_ms)
+        frames = self._frames(execution, facts)
         epoch = EpochSidePorts(self._plan, frames, counts, self._origin)
         connected = set(self._origin.values())
         for node in self._sources_with_errors(counts.observed):
@@ -77,6 +99,9 @@ class EpochSidePorts:
         split, rows = arrivals.take_late()
         self._counts.splits[node] = split
         self._keep(f"{node}.late", rows, split.late)
+
+    def take_refused(self, sink: str, rows: DataFrame, count: int) -> None:
+        self._keep(f"{sink}.errors", rows, count)
 
     def frame(self, sink: SinkPlan) -> DataFrame | None:
         """The rows of a side sink; None when its port had none in this epoch."""

@@ -6,7 +6,7 @@ decides what the watermark is; it never moves back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,11 +19,15 @@ END_OF_TIME = 253_402_300_799_000_000
 
 @dataclass
 class Partition:
-    """`newest` is the largest event time seen; `quiet` the idle time since the last event, both in microseconds."""
+    """`newest` is the largest event time seen; `quiet` the idle time since the last event, both in microseconds.
+
+    A number that stands for no partition, because a source leaves it out, does not exist.
+    """
 
     newest: int | None = None
     quiet: int = 0
     idle: bool = False
+    exists: bool = True
 
     def saw(self, newest: int) -> None:
         self.newest = newest if self.newest is None else max(self.newest, newest)
@@ -45,12 +49,12 @@ class SourceTime:
 
     @property
     def idle(self) -> bool:
-        return all(partition.idle for partition in self.partitions)
+        return all(partition.idle for partition in self.partitions if partition.exists)
 
     @property
     def watermark(self) -> int | None:
         """The minimum over active partitions; None while one of them has no event yet, or none is active."""
-        active = [partition for partition in self.partitions if not partition.idle]
+        active = [partition for partition in self.partitions if partition.exists and not partition.idle]
         seen = [partition.newest for partition in active if partition.newest is not None]
         if not active or len(seen) < len(active):
             return None
@@ -86,6 +90,20 @@ class QueryWatermark:
         """Takes in an epoch's largest event times, by partition."""
         for partition, value in newest.items():
             self.sources[source].partitions[partition].saw(value)
+
+    def grow(self, source: str, partitions: int, present: Collection[int]) -> None:
+        """Makes room for new partitions; each begins without an event and holds the watermark until it is idle."""
+        known = self.sources[source].partitions
+        known += [Partition() for _ in range(partitions - len(known))]
+        for index, partition in enumerate(known):
+            partition.exists = index in present
+
+    def quiet(self, source: str, microseconds: int, heard: Collection[int]) -> None:
+        """Time went by in which only the partitions in `heard` had something to read."""
+        time = self.sources[source]
+        for index, partition in enumerate(time.partitions):
+            if index not in heard:
+                partition.waited(microseconds, time.idle_timeout)
 
     def waited(self, microseconds: int) -> None:
         """Time went by in which the job ran, no epoch was in progress and nothing was unread."""
@@ -157,4 +175,4 @@ class QueryWatermark:
         for name, partitions in saved["sources"].items():
             known = self.sources[name].partitions
             for index, (newest, quiet, idle) in enumerate(partitions):
-                known[index] = Partition(newest, quiet, idle)
+                known[index] = Partition(newest, quiet, idle, known[index].exists)

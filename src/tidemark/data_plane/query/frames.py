@@ -23,13 +23,15 @@ from tidemark.compiler.plan.plan import (
     OperatorPlan,
     QueryPlan,
     SinkPlan,
+    SlidingWindow,
     UnionPlan,
     WindowPlan,
 )
-from tidemark.connectors.connector import Source
+from tidemark.connectors.connector import FlatJson, Source
 from tidemark.data_plane.query.lowering import dedup, stateless, window
-from tidemark.data_plane.query.lowering.columns import fenced, observe, quoted, tally
-from tidemark.data_plane.query.lowering.source import ACCEPTED, Events, read_events
+from tidemark.data_plane.query.lowering.aggregates import ORDERED
+from tidemark.data_plane.query.lowering.columns import SYSTEM_NAMES, fenced, observe, quoted, tally
+from tidemark.data_plane.query.lowering.source import Events, read_events, read_flat_events
 from tidemark.data_plane.session import SOURCE_NAMES
 from tidemark.data_plane.spark_internals import Execution, read_nothing, scan_frame, scanned_files
 from tidemark.schema import SYSTEM_COLUMNS, parse_type
@@ -58,6 +60,19 @@ def reads_a_node_twice(plan: ExecutionPlan, query: QueryPlan) -> bool:
     """Whether some source or operator is read by several ways, so that it stands several times in Spark's plan."""
     read = [split_reference(reference)[0] for node in query.operators for reference in plan.operators[node].inputs]
     return len(read) > len(set(read))
+
+
+def needs_event_ids(plan: ExecutionPlan, query: QueryPlan) -> bool:
+    """Whether anything on the main path looks at `_event_id`: by name, to break ties, or to put rows in order."""
+    operators = [plan.operators[node] for node in query.operators]
+    sinks = [plan.sinks[sink] for sink in query.sinks]
+    aggregates = [item for operator in operators for item in getattr(operator, "aggregate", ())]
+    return (
+        any("_event_id" in node.model_dump_json() for node in (*operators, *sinks))
+        or any(isinstance(operator, DedupPlan) for operator in operators)
+        or any(item.function in ORDERED for item in aggregates)
+        or any(applied_in_order(sink, plan) for sink in sinks)
+    )
 
 
 class Frames:
@@ -152,12 +167,20 @@ class QueryFrames(Frames):
         sources: dict[str, Source],
         spark: SparkSession,
         named: bool,
+        flat: bool,
     ) -> None:
         super().__init__(plan)
         self._query = query
         self.sources = sources
         self._spark = spark
         self._named = named
+        self._may_be_flat = flat and named and not needs_event_ids(plan, query)
+        self._flat: dict[str, FlatJson] = {}
+
+    def fit(self, execution: Execution) -> bool:
+        """Whether the sources that are read as flat JSON may be, in this epoch."""
+        scans = [(flat, execution.epoch_leaf(f"source:{node}")) for node, flat in self._flat.items()]
+        return all(read_nothing(leaf) or flat.fits(_Scan(self._spark, leaf)) for flat, leaf in scans)
 
     def terminal(self) -> DataFrame:
         """What the sinks on the main path need of the last node, and no more: Spark cannot see past the epoch."""
@@ -172,6 +195,8 @@ class QueryFrames(Frames):
         needed = {column.name for sink in fed for column in sink.columns}
         if any(applied_in_order(sink, self.plan) for sink in fed):
             needed |= set(ORDER)
+        if any(sink.keeps_refused for sink in fed):
+            needed |= set(SYSTEM_NAMES)
         operator = self.plan.operators.get(self._query.terminal)
         return needed | {stateless.port_column(operator)} if isinstance(operator, BranchPlan) else needed
 
@@ -183,10 +208,16 @@ class QueryFrames(Frames):
         return observe(frame, name, **metrics)
 
     def source(self, node: str) -> DataFrame:
-        plan, source = self.plan.sources[node], self.sources[node]
-        events = read_events(source.stream(self._spark), plan, F.current_timestamp()).marked()
-        counted = self.counted(events, f"source:{node}", **source_metrics(source.partitions))
-        return counted.where(ACCEPTED).drop(ACCEPTED).withWatermark("_event_time", _NEVER)
+        events = self._events(node)
+        counted = self.counted(events.timed(), f"source:{node}", **source_metrics(self.sources[node].partitions))
+        return counted.where(events.in_time).withWatermark("_event_time", _NEVER)
+
+    def _events(self, node: str) -> Events:
+        plan, records = self.plan.sources[node], self.sources[node].stream(self._spark)
+        if records.flat_json is None or not self._may_be_flat:
+            return read_events(records, plan, F.current_timestamp())
+        self._flat[node] = records.flat_json
+        return read_flat_events(records, records.flat_json, plan, F.current_timestamp())
 
     def _dedup(self, plan: DedupPlan) -> DataFrame:
         arrived = dedup.with_horizon(plan, self.input(plan))
@@ -197,10 +228,16 @@ class QueryFrames(Frames):
         return counted.where(~mark).drop(mark)
 
     def _window(self, plan: WindowPlan) -> DataFrame:
-        assigned = window.assign(plan, self.input(plan))
-        arrived = self.counted(assigned, f"arrived:{plan.id}", **arrival_metrics(F.col(window.END)))
-        results = window.aggregate_window(plan, arrived)
+        results = window.aggregate_window(plan, self._assigned(plan))
         return self.counted(results, f"results:{plan.id}", rows_out=F.count(F.lit(1)))
+
+    def _assigned(self, plan: WindowPlan) -> DataFrame:
+        """The assignments of events to windows, counted. Where each event has one, the event is cheaper to count."""
+        if isinstance(plan.window, SlidingWindow):
+            assigned = window.assign(plan, self.input(plan))
+            return self.counted(assigned, f"arrived:{plan.id}", **arrival_metrics(F.col(window.END)))
+        end = window.own_end(plan.window, F.unix_micros("_event_time"))
+        return window.assign(plan, self.counted(self.input(plan), f"arrived:{plan.id}", **arrival_metrics(end)))
 
     def _aggregate(self, plan: AggregatePlan) -> DataFrame:
         arrived = self.counted(self.input(plan), f"arrived:{plan.id}", rows_in=F.count(F.lit(1)))
@@ -236,6 +273,11 @@ class EpochFrames(Frames):
         scan = _Scan(self._spark, self._execution.epoch_leaf(f"source:{node}"))
         records = self._sources[node].reread(self._spark, scan)
         return read_events(records, self.plan.sources[node], self._ingestion_time)
+
+    def recount(self, node: str) -> list[Any]:
+        """What a source counted in this epoch, leaving out events that are too far ahead of their ingestion."""
+        metrics = source_metrics(self._sources[node].partitions)
+        return list(self.events(node).recounted(metric.alias(name) for name, metric in metrics.items()))
 
     def source(self, node: str) -> DataFrame:
         if read_nothing(self._execution.epoch_leaf(f"source:{node}")):
@@ -283,14 +325,15 @@ class _Scan:
 
 
 def source_metrics(partitions: int) -> dict[str, Column]:
-    """Counts of a source, then the largest accepted event time of each partition in microseconds."""
-    good = F.col(ACCEPTED)
-    micros = F.when(good, F.unix_micros("_event_time"))
+    """Counts of a source, then the largest event time of each partition in microseconds; a bad record has no time."""
+    time = F.col("_event_time")
+    micros = F.unix_micros(time)
     newest = {
         f"newest_{index}": F.max(micros if partitions == 1 else F.when(F.col("_partition") == index, micros))
         for index in range(partitions)
     }
-    return {"events_in": F.count(F.lit(1)), "accepted": tally(good), "errors": tally(~good), **newest}
+    counts = {"events_in": F.count(F.lit(1)), "accepted": F.count(time), "errors": F.count_if(time.isNull())}
+    return {**counts, **newest}
 
 
 def arrival_metrics(end: Column) -> dict[str, Column]:

@@ -17,6 +17,17 @@ CONDITIONS: tuple[tuple[str, Callable[[str], TidemarkError]], ...] = (
     ("CANNOT_LOAD_STATE_STORE", lambda text: StateFault(text, hint="the state is damaged; start again with --fresh")),
     ("STATE_STORE", lambda text: StateFault(text, hint="the state does not fit this definition; start with --fresh")),
 )
+# Failures without a condition, by words in their text, and the beginning of the line that tells them best.
+WORDS: tuple[tuple[str, str, Callable[[str], TidemarkError]], ...] = (
+    (
+        "Some data may have been lost because they are not available in Kafka any more",
+        "Reason: ",
+        lambda text: SourceUnreadable(
+            f"records are gone from Kafka before they were read: {text}",
+            hint="their retention has passed or the topic was made anew; begin with what is left by --fresh",
+        ),
+    ),
+)
 _NO_SPACE = "No space left on device"
 
 
@@ -27,7 +38,9 @@ def classify(problem: BaseException) -> TidemarkError:
             return cause
         if (isinstance(cause, OSError) and cause.errno == errno.ENOSPC) or _NO_SPACE in str(cause):
             return DiskFull("no space is left on the disk", hint="free some space, then start again; nothing is lost")
-        if isinstance(cause, PySparkException | Py4JError) and (known := _known_condition(str(cause))):
+        if isinstance(cause, PySparkException | Py4JError) and (
+            known := _known_condition(str(cause)) or _known_words(str(cause))
+        ):
             return known
         if isinstance(cause, Py4JNetworkError | ConnectionError):
             return EngineFault("the Java process behind Spark is gone", hint="it is started again from the last epoch")
@@ -37,6 +50,14 @@ def classify(problem: BaseException) -> TidemarkError:
 def _known_condition(text: str) -> TidemarkError | None:
     """Spark writes the condition into the text of every wrapper, also where the exception has no field for it."""
     return next((make(_sentence(text, prefix)) for prefix, make in CONDITIONS if f"[{prefix}" in text), None)
+
+
+def _known_words(text: str) -> TidemarkError | None:
+    return next((make(_line(text, begin)) for words, begin, make in WORDS if words in text), None)
+
+
+def _line(text: str, begin: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip().startswith(begin)), "").removeprefix(begin)
 
 
 def _sentence(text: str, prefix: str) -> str:

@@ -7,17 +7,17 @@ are named, not shown.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.compiler.plan.plan import AggregatePlan, ExecutionPlan, QueryPlan, WindowPlan
+from tidemark.compiler.plan.plan import AggregatePlan, ExecutionPlan, QueryPlan, SessionWindow, WindowPlan
 from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.query.lowering.columns import quoted
-from tidemark.data_plane.query.lowering.window import WINDOW
+from tidemark.data_plane.query.lowering.window import WINDOW_END
 from tidemark.data_plane.query.stateful import stateful_operators
 from tidemark.data_plane.state.buffers import finished_values
 from tidemark.errors import UsageError
@@ -103,7 +103,7 @@ def _rows(
 def _entry(row: Row, operator: WindowPlan | AggregatePlan) -> dict[str, Any]:
     values, hidden = finished_values(operator, _buffers(row["value"]))
     shown = {name: _plain(value) for name, value in values.items()}
-    return {**_bounds(row["key"], row["value"]), "values": shown, **({"not_shown": hidden} if hidden else {})}
+    return {**_bounds(operator, row["key"], row["value"]), "values": shown, **({"not_shown": hidden} if hidden else {})}
 
 
 def _buffers(value: Row) -> list[Any]:
@@ -113,9 +113,15 @@ def _buffers(value: Row) -> list[Any]:
     return list(value)[begin:]
 
 
-def _bounds(key: Row, value: Row) -> dict[str, str]:
-    window = value.asDict().get(_SESSION) or key.asDict().get(WINDOW)
-    return {"window_start": _plain(window["start"]), "window_end": _plain(window["end"])} if window else {}
+def _bounds(operator: WindowPlan | AggregatePlan, key: Row, value: Row) -> dict[str, str]:
+    if not isinstance(operator, WindowPlan):
+        return {}
+    if isinstance(operator.window, SessionWindow):
+        start, end = value[_SESSION]["start"], value[_SESSION]["end"]
+    else:
+        end = key[WINDOW_END]
+        start = end - timedelta(milliseconds=operator.window.size_ms)
+    return {"window_start": _plain(start), "window_end": _plain(end)}
 
 
 def _plain(value: Any) -> Any:

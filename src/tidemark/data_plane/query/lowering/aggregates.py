@@ -13,6 +13,9 @@ from tidemark.compiler.plan.plan import Aggregate
 DISTINCT_RSD = 0.02
 KLL_SIZE = 1000
 
+# What looks at the order of events, and so at their ids.
+ORDERED = frozenset({"first", "last", "collect_list", "max_by", "min_by"})
+
 Arguments = Sequence[Column]
 Parameters = Sequence[float | int]
 

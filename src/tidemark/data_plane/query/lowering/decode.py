@@ -20,12 +20,16 @@ from tidemark.schema import Type, parse_type
 VALUE = "__tm_value"
 _PARSED = "__tm_parsed"
 _RECORD = "__tm_record"
+_REFUSED = "__tm_refused"
 _NOT_UTF8 = "the record is not valid UTF-8"
+_NO_VALUE = "the record has no value"
 
 
 @dataclass(frozen=True)
 class Problem:
     """`condition` is true for a bad record (null counts as false); `code` and `message` say why.
+
+    `leaves_null` names the payload column that such a record has no value for, where that follows.
 
     Conditions must be cheap, and free of what Spark cannot compile: one that is not made the whole scan five times
     slower, although it was never evaluated.
@@ -34,10 +38,11 @@ class Problem:
     condition: Column
     code: Column
     message: Column
+    leaves_null: str | None = None
 
 
-def problem(code: RecordError, condition: Column, message: Column | str) -> Problem:
-    return Problem(condition, F.lit(code.value), F.lit(message) if isinstance(message, str) else message)
+def problem(code: RecordError, condition: Column, message: Column | str, leaves_null: str | None = None) -> Problem:
+    return Problem(condition, F.lit(code.value), F.lit(message) if isinstance(message, str) else message, leaves_null)
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,32 @@ def _json(frame: DataFrame, plan: SourcePlan) -> Decoded:
     return Decoded(frame.select("*", *payload), tuple(problems))
 
 
+def decode_flat_json(read: Callable[[str, str], DataFrame], plan: SourcePlan) -> Decoded:
+    """Flat JSON lines through Spark's own reader, which takes half the time of `from_json` and has no line to show."""
+    fields = [(column.name, parse_type(column.type)) for column in plan.columns]
+    raw = {name: f"__tm_raw_{name}" if _converted(type_) else name for name, type_ in fields}
+    columns = ", ".join(f"`{name}` {_json_type(type_)}" for name, type_ in fields)
+    frame = read(f"{columns}, `{_REFUSED}` string", _REFUSED).withColumnsRenamed(raw)
+    converted = {name: _from_json_value(F.col(raw[name]), type_) for name, type_ in fields if raw[name] != name}
+    not_read = problem(RecordError.BAD_JSON, F.col(_REFUSED).isNotNull(), "the record is not one JSON object")
+    problems = [not_read, *_unread(fields, lambda name: F.col(raw[name]), F.col)]
+    return Decoded(frame.withColumns(converted) if converted else frame, tuple(problems))
+
+
+def _converted(type_: Type) -> bool:
+    return bool(type_.unit) or type_.name == "timestamp"
+
+
 def _not_decoded(wrapped: Column, fields: list[tuple[str, Type]]) -> Problem:
     """One cheap condition; which of the reasons it was is worked out for bad records only."""
     invalid, is_object = ~F.is_valid_utf8(VALUE), _is_json_object(wrapped)
-    code = F.when(invalid, RecordError.INVALID_UTF8.value).when(is_object, RecordError.WRONG_TYPE.value)
-    message = F.when(invalid, _NOT_UTF8).when(is_object, _misfit_field(wrapped, fields))
+    empty = F.col(VALUE).isNull()
+    code = (
+        F.when(empty, RecordError.MISSING_VALUE.value)
+        .when(invalid, RecordError.INVALID_UTF8.value)
+        .when(is_object, RecordError.WRONG_TYPE.value)
+    )
+    message = F.when(empty, _NO_VALUE).when(invalid, _NOT_UTF8).when(is_object, _misfit_field(wrapped, fields))
     plain = "the record is not one JSON object"
     return Problem(F.col(_RECORD).isNull(), code.otherwise(RecordError.BAD_JSON.value), message.otherwise(plain))
 
@@ -120,6 +146,7 @@ def _unread(
             F.concat(
                 F.lit(f"field `{name}` cannot be read as {type_}: "), F.substring(raw(name).cast("string"), 1, 100)
             ),
+            leaves_null=name,
         )
         for name, type_ in fields
         if type_.name == "timestamp"
@@ -149,7 +176,7 @@ def _csv(frame: DataFrame, plan: SourcePlan) -> Decoded:
         return F.col(_RECORD).getField(name)
 
     payload = [_from_text(raw(name), type_).alias(name) for name, type_ in fields]
-    problems = [problem(RecordError.INVALID_UTF8, ~F.is_valid_utf8(VALUE), _NOT_UTF8)]
+    problems = [_missing(), problem(RecordError.INVALID_UTF8, ~F.is_valid_utf8(VALUE), _NOT_UTF8)]
     problems += [
         problem(
             RecordError.WRONG_TYPE,
@@ -177,7 +204,16 @@ def _from_text(text: Column, type_: Type) -> Column:
 def _text(frame: DataFrame, plan: SourcePlan) -> Decoded:
     name = plan.columns[0].name
     bad = problem(RecordError.INVALID_UTF8, ~F.is_valid_utf8(VALUE), _NOT_UTF8)
-    return Decoded(frame.withColumn(name, F.col(VALUE)), (bad,))
+    return Decoded(frame.withColumn(name, F.col(VALUE)), (_missing(), bad))
+
+
+def _missing() -> Problem:
+    return problem(RecordError.MISSING_VALUE, F.col(VALUE).isNull(), _NO_VALUE)
+
+
+def _raw(frame: DataFrame, plan: SourcePlan) -> Decoded:
+    """The bytes as they are; a record without a value is an event with a null."""
+    return Decoded(frame.withColumn(plan.columns[0].name, F.col(VALUE).cast("binary")), ())
 
 
 def _native(frame: DataFrame, plan: SourcePlan) -> Decoded:
@@ -199,6 +235,7 @@ DECODERS: dict[str, Callable[[DataFrame, SourcePlan], Decoded]] = {
     "json": _json,
     "csv": _csv,
     "text": _text,
+    "raw": _raw,
     "parquet": _native,
     "columns": _native,
 }

@@ -5,56 +5,87 @@ The same code reads a stream and, when an epoch had bad records, that epoch agai
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import SourcePlan
-from tidemark.connectors.connector import Records
+from tidemark.connectors.connector import FlatJson, Records
 from tidemark.data_plane.query.lowering.columns import fenced
-from tidemark.data_plane.query.lowering.decode import VALUE, Problem, decode, problem, raw_bytes
+from tidemark.data_plane.query.lowering.decode import (
+    VALUE,
+    Decoded,
+    Problem,
+    decode,
+    decode_flat_json,
+    problem,
+    raw_bytes,
+)
 from tidemark.record_errors import RecordError
 from tidemark.schema import SYSTEM_COLUMNS
 
-ACCEPTED = "__tm_accepted"
+_GOOD = "__tm_good"
 
 
 @dataclass(frozen=True)
 class Events:
-    """`frame` has payload and system columns for every record, good or bad; `accepted` marks the good ones."""
+    """`frame` has payload and system columns for every record, good or bad; `problems` tell the bad ones.
+
+    `in_time` is true for an event that is not too far ahead of its ingestion.
+    """
 
     frame: DataFrame
     problems: tuple[Problem, ...]
+    in_time: Column
     plan: SourcePlan
 
-    def marked(self) -> DataFrame:
-        return self.frame.select(*self._columns(), self._good().alias(ACCEPTED))
+    def timed(self) -> DataFrame:
+        """Every record; a bad one has no `_event_time`, unless it is bad only for being too far ahead.
 
-    def _good(self) -> Column:
-        good = F.lit(True)
-        for found in self.problems:
-            good = good & ~F.coalesce(found.condition, F.lit(False))
-        return good
+        Spark would work out a time once more for each condition that looks at it, so none here does.
+        """
+        judged = [
+            found for found in self.problems if not found.leaves_null or found.leaves_null != self.plan.event_time
+        ]
+        time = F.when(_none_of(judged), F.col("_event_time")).alias("_event_time")
+        return self.frame.select(*[time if name == "_event_time" else name for name in self._columns()])
+
+    def accepted(self) -> DataFrame:
+        """The good events of a static frame; a stream counts them on the way instead."""
+        return fenced(self.timed(), self.plan.id).where(self.in_time)
+
+    def recounted(self, metrics: Iterable[Column]) -> Row:
+        """The counts of a stream over a static frame, with events that are too far ahead taken for bad ones."""
+        time = F.when(self.in_time, F.col("_event_time")).alias("_event_time")
+        judged = fenced(self.timed(), self.plan.id).withColumn("_event_time", time)
+        counted = judged.agg(*metrics).first()
+        assert counted is not None
+        return counted
 
     def errors(self) -> DataFrame:
         """The rejected records: raw bytes, the first reason that applies, and the system columns."""
-        code = F.coalesce(*[F.when(found.condition, found.code) for found in self.problems])
-        message = F.coalesce(*[F.when(found.condition, found.message) for found in self.problems])
-        judged = fenced(self.frame.withColumn(ACCEPTED, self._good()), self.plan.id)
-        return judged.where(~F.col(ACCEPTED)).select(
+        problems = (*self.problems, _too_far_ahead(self.plan, self.in_time))
+        code = F.coalesce(*[F.when(found.condition, found.code) for found in problems])
+        message = F.coalesce(*[F.when(found.condition, found.message) for found in problems])
+        judged = fenced(self.frame.withColumn(_GOOD, _none_of(problems)), self.plan.id)
+        return judged.where(~F.col(_GOOD)).select(
             raw_bytes(self.plan, self.plan.columns).alias("_raw"),
             code.alias("_error_code"),
             message.alias("_error"),
             *[name for name, _ in SYSTEM_COLUMNS],
         )
 
-    def accepted(self) -> DataFrame:
-        """The good events of a static frame; a stream counts them on the way instead."""
-        return fenced(self.marked(), self.plan.id).where(ACCEPTED).drop(ACCEPTED)
-
     def _columns(self) -> list[str]:
         return [f"`{column.name}`" for column in self.plan.columns] + [name for name, _ in SYSTEM_COLUMNS]
+
+
+def _none_of(problems: Iterable[Problem]) -> Column:
+    good = F.lit(True)
+    for found in problems:
+        good = good & ~F.coalesce(found.condition, F.lit(False))
+    return good
 
 
 def read_events(records: Records, plan: SourcePlan, ingestion_time: Column) -> Events:
@@ -62,10 +93,27 @@ def read_events(records: Records, plan: SourcePlan, ingestion_time: Column) -> E
     frame = records.frame
     if records.value is not None:
         frame = frame.withColumn(VALUE, records.value)
-    decoded = decode(frame, plan)
-    system = _system_columns(records, plan, ingestion_time)
-    frame = decoded.frame.withColumns(system)
-    return Events(frame, (*decoded.problems, *_event_problems(records, plan)), plan)
+    return _events(decode(frame, plan), records, plan, ingestion_time)
+
+
+def read_flat_events(records: Records, flat: FlatJson, plan: SourcePlan, ingestion_time: Column) -> Events:
+    """The same events by Spark's JSON reader. Nobody may ask for an id that is made of the line."""
+    without_id = replace(records, id=F.lit(None).cast("string"))
+    return _events(decode_flat_json(flat.read, plan), without_id, plan, ingestion_time)
+
+
+def _events(decoded: Decoded, records: Records, plan: SourcePlan, ingestion_time: Column) -> Events:
+    frame = decoded.frame.withColumns(_system_columns(records, plan, ingestion_time))
+    problems = (*decoded.problems, *_event_problems(records, plan))
+    return Events(frame, problems, _in_time(plan, ingestion_time), plan)
+
+
+def _in_time(plan: SourcePlan, ingestion_time: Column) -> Column:
+    """Compared as decimals: Spark would write a plain number that changes with every epoch into the code it compiles,
+    and compile all of that code again for each epoch.
+    """
+    limit = F.unix_micros(ingestion_time) + plan.watermark.max_future_ms * 1000
+    return F.unix_micros("_event_time").cast("decimal(18,0)") <= limit.cast("decimal(18,0)")
 
 
 def _system_columns(records: Records, plan: SourcePlan, ingestion_time: Column) -> dict[str, Column]:
@@ -85,7 +133,7 @@ def _system_columns(records: Records, plan: SourcePlan, ingestion_time: Column) 
         "_source": F.lit(plan.id),
         "_partition": own(records.partition_column, partition, "int"),
         "_offset": own(None, records.offset, "bigint"),
-        "_headers": F.lit(None).cast("map<string,string>"),
+        "_headers": own(None, records.headers, "map<string,string>"),
     }
 
 
@@ -95,6 +143,7 @@ def _event_problems(records: Records, plan: SourcePlan) -> list[Problem]:
             RecordError.MISSING_EVENT_TIME,
             F.col("_event_time").isNull(),
             f"the event has no time: `{plan.event_time}` is missing or null",
+            leaves_null=plan.event_time,
         )
     ]
     if plan.key is not None:
@@ -108,12 +157,12 @@ def _event_problems(records: Records, plan: SourcePlan) -> list[Problem]:
                 f"`{records.partition_column}` must be 0 to {records.partitions - 1}",
             )
         )
-    limit = F.unix_micros("_ingestion_time") + plan.watermark.max_future_ms * 1000
-    problems.append(
-        problem(
-            RecordError.FUTURE_EVENT,
-            F.unix_micros("_event_time") > limit,
-            f"the event's time is more than {plan.watermark.max_future_ms} ms ahead of its ingestion",
-        )
-    )
     return problems
+
+
+def _too_far_ahead(plan: SourcePlan, in_time: Column) -> Problem:
+    return problem(
+        RecordError.FUTURE_EVENT,
+        ~in_time,
+        f"the event's time is more than {plan.watermark.max_future_ms} ms ahead of its ingestion",
+    )

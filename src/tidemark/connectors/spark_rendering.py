@@ -36,6 +36,17 @@ def parquet_frame(frame: DataFrame, types: dict[str, Type], partition_by: Sequen
     return frame.select(*(_column(name) for name in types))
 
 
+def json_object(types: dict[str, Type]) -> Column:
+    """These columns as the text of one JSON object."""
+    fields = (_readable(_column(name), type_).alias(name) for name, type_ in types.items())
+    return F.to_json(F.struct(*fields), _KEEP_NULLS)
+
+
+def cell(name: str, type_: Type) -> Column:
+    """The column as the text of one value: what CSV shows, and what a key is."""
+    return _cell(_column(name), type_).cast("string")
+
+
 def _column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 

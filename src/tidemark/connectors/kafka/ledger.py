@@ -1,0 +1,155 @@
+"""What a sink has committed and who may write, as the newest marker in a compacted topic of the sink's own.
+
+A topic of its own, because an open transaction hides everything behind it in its partition from readers: no other
+sink, and no other job, can then delay this one's recovery.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tidemark.connectors.connector import SinkContext
+from tidemark.connectors.kafka.faults import MISSING, error_of, may_work_later
+from tidemark.connectors.kafka.topics import create_missing_topic, end_offsets, topic_settings
+from tidemark.errors import Fenced, SinkMismatch, SinkUnavailable, StateFault
+
+_READ_SECONDS = 60.0
+_PAUSE_SECONDS = 0.05
+# Small segments: only closed ones are compacted, and every start reads the topic.
+_SETTINGS = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(1024 * 1024),
+    "segment.ms": str(3_600_000),
+    "min.cleanable.dirty.ratio": "0.01",
+}
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The newest epochs that are held, and the attempt that may write."""
+
+    attempt: int
+    epoch: int | None = None
+    rows: int = 0
+    previous_epoch: int | None = None
+    previous_rows: int = 0
+
+    def held(self, epoch: int) -> int | None:
+        return {self.previous_epoch: self.previous_rows, self.epoch: self.rows}.get(epoch)
+
+    def after(self, epoch: int, rows: int) -> Marker:
+        return Marker(self.attempt, epoch, rows, self.epoch, self.rows)
+
+    def taken_over(self, attempt: int) -> Marker:
+        return replace(self, attempt=attempt)
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Marker:
+        return cls(**json.loads(data))
+
+
+class Ledger:
+    def __init__(self, context: SinkContext, settings: dict[str, Any], admin: AdminClient) -> None:
+        self._context = context
+        self._settings = settings
+        self._admin = admin
+        self.topic = f"{context.options['namespace']}.{context.job}.{context.sink}.ledger"
+        self.key = f"{context.lineage}/{context.sink}".encode()
+
+    def prepare(self) -> None:
+        """Creates the topic, or checks that an existing one keeps what is written to it."""
+        create_missing_topic(self._admin, self.topic, 1, _SETTINGS)
+        policy = topic_settings(self._admin, self.topic).get("cleanup.policy", "compact")
+        if "compact" not in policy or "delete" in policy:
+            raise SinkMismatch(
+                f"the ledger topic {self.topic} has cleanup.policy={policy}, so it forgets what was written",
+                hint="Set cleanup.policy=compact on it.",
+                step=self._context.sink,
+            )
+
+    def check_turn(self, marker: Marker | None) -> None:
+        """Raises Fenced when a newer attempt has been here."""
+        if marker is not None and marker.attempt > self._context.attempt:
+            raise Fenced(
+                f"attempt {marker.attempt} of this job has taken over from attempt {self._context.attempt}",
+                hint="Nothing is to be done: the newer driver writes the results.",
+                step=self._context.sink,
+            )
+
+    def check_new(self, marker: Marker, epoch: int) -> None:
+        if marker.epoch is not None and epoch <= marker.epoch:
+            message = f"epoch {epoch} was offered to a sink that holds epoch {marker.epoch}"
+            raise StateFault(message, step=self._context.sink)
+
+    def peek(self) -> Marker | None:
+        """The newest marker that is committed by now; one may be on its way."""
+        return self._read(IsolationLevel.READ_COMMITTED)
+
+    def read(self) -> Marker | None:
+        """The newest marker for good: after this producer's predecessors have been fenced."""
+        return self._read(IsolationLevel.READ_UNCOMMITTED)
+
+    def _read(self, up_to: IsolationLevel) -> Marker | None:
+        """Reads committed markers up to the end that `up_to` sees."""
+        end = self._end(up_to)
+        consumer = Consumer(
+            {
+                **self._settings,
+                "group.id": self.topic,
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                # The end is known and near: waiting for more would only cost time.
+                "fetch.wait.max.ms": 10,
+            }
+        )
+        try:
+            # Knowing the leader first saves a second that assigning would otherwise wait for it.
+            consumer.list_topics(self.topic, timeout=_READ_SECONDS)
+            consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
+            return self._newest(consumer, end)
+        finally:
+            consumer.close()
+
+    def _end(self, isolation: IsolationLevel) -> int:
+        """A topic that was just created, or whose broker was, has no leader for a moment."""
+        deadline = time.monotonic() + _READ_SECONDS
+        while True:
+            try:
+                return end_offsets(self._admin, [TopicPartition(self.topic, 0)], isolation)[self.topic, 0]
+            except KafkaException as refused:
+                error = error_of(refused)
+                passing = may_work_later(error) or error.code() in MISSING
+                if not passing or time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
+
+    def _newest(self, consumer: Consumer, end: int) -> Marker | None:
+        newest: Marker | None = None
+        deadline = time.monotonic() + _READ_SECONDS
+        while time.monotonic() < deadline:
+            message = consumer.poll(1.0)
+            if message is None:
+                continue
+            error = message.error()
+            if error is not None:
+                if error.code() != KafkaError._PARTITION_EOF:
+                    raise KafkaException(error)
+                if (message.offset() or 0) >= end:
+                    return newest
+            elif message.key() == self.key and (value := message.value()) is not None:
+                newest = Marker.from_bytes(value)
+        raise SinkUnavailable(
+            f"the ledger topic {self.topic} could not be read to its end in {_READ_SECONDS:g} s",
+            hint="A transaction on it may still be open; it is tried again.",
+            step=self._context.sink,
+        )

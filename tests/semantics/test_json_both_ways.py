@@ -1,0 +1,90 @@
+"""JSON lines are read in two ways, by Spark's own reader where that is safe: nobody can tell which one it was."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from support.session_run import Row, file_rows, run_drained
+
+from tidemark.connectors.files.flat_json import is_flat
+
+pytestmark = pytest.mark.semantics
+
+JOB = """
+tidemark: 1
+name: two-ways
+sources:
+  events:
+    files: {path: in, format: jsonl, max_files_per_epoch: 1}
+    schema: {id: string, n: int, price: "decimal(6,2)", ts: timestamp, at: timestamp(ms), ok: boolean}
+    event_time: ts
+    key: id
+operators:
+  per_minute:
+    type: window
+    input: events
+    key: [id]
+    window: {tumbling: 1m}
+    aggregate: {events: count(), n: sum(n), price: sum(price), at: max(at), ok: count_if(ok)}
+sinks:
+  out: {input: per_minute, files: {path: out, format: jsonl}}
+  bad: {input: events.errors, files: {path: bad, format: jsonl}}
+"""
+NOT_FLAT = b'{"id": "nested", "inner": {"n": 1}}'
+
+
+def flat_line(chance: random.Random) -> bytes:
+    """One event, or what is left of one after some of its characters were changed or lost."""
+    fields = {
+        "id": f"k{chance.randrange(5)}",
+        "n": chance.choice([1, 2, None, 1.5, "3", 2**40]),
+        "price": chance.choice([1, 2.25, "3.5", 12345678]),
+        "ts": chance.choice(["2026-01-01T00:00:00Z", "2026-01-01 00:01:00.25", "12:30", 1767225600, "2100-01-01"]),
+        "at": chance.choice([1767225600000, "soon", None]),
+        "ok": chance.choice([True, False, None, "yes"]),
+    }
+    line = bytearray(json.dumps(dict(chance.sample(sorted(fields.items()), chance.randint(3, 6)))), "utf-8")
+    for _ in range(chance.choice([0, 0, 0, 1, 2])):
+        place = chance.randrange(len(line) - 1)
+        if chance.random() < 0.5:
+            del line[place]
+        else:
+            line[place] = chance.choice(b' "{[:,0a\\-.e\t')
+    return bytes(line)
+
+
+def results(folder: Path, files: list[list[bytes]], spark: SparkSession) -> tuple[list[Row], list[tuple[bytes, str]]]:
+    (folder / "in").mkdir(parents=True)
+    for number, lines in enumerate(files):
+        path = folder / "in" / f"{number}.jsonl"
+        path.write_bytes(b"\n".join(lines) + b"\n")
+        os.utime(path, (1_700_000_000 + number,) * 2)
+    counts = run_drained(JOB, folder, spark).total.sources["events"]
+    assert counts.events_in == sum(map(len, files)) == counts.accepted + counts.errors
+    bad = [(base64.b64decode(row["_raw"]), row["_error_code"]) for row in file_rows(folder / "bad")]
+    return sorted(file_rows(folder / "out"), key=str), sorted(bad)
+
+
+def test_damaged_lines_are_judged_the_same_in_both_ways(tmp_path: Path, spark: SparkSession) -> None:
+    chance = random.Random(11)
+    lines = [flat_line(chance) for _ in range(4_000)]
+    flat, bad = results(tmp_path / "flat", [lines], spark)
+    assert is_flat(str(tmp_path / "flat" / "in" / "0.jsonl"))
+    decoded, bad_too = results(tmp_path / "decoded", [[*lines, NOT_FLAT]], spark)
+    assert len(flat) > 5
+    assert len(bad) > 1_000
+    assert (decoded, bad_too) == (flat, sorted([*bad, (NOT_FLAT, "missing_event_time")]))
+
+
+def test_a_file_that_is_not_flat_may_come_at_any_time(tmp_path: Path, spark: SparkSession) -> None:
+    good = [b'{"id": "a", "n": 1, "ts": "2026-01-01T00:00:00Z"}', b'{"id": "b", "n": 2, "ts": "2026-01-01T00:00:01Z"}']
+    glued = b"".join(good)
+    rows, bad = results(tmp_path, [good, [*good, glued], good], spark)
+    assert [(row["id"], row["events"], row["n"]) for row in rows] == [("a", 3, 3), ("b", 3, 6)]
+    assert bad == [(glued, "bad_json")]

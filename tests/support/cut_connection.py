@@ -1,0 +1,71 @@
+"""A relay in front of a server that cuts a connection when the client says a certain thing, before or after it acts."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Relay:
+    """`words` arm the cut, once: with `delivered` the server hears them and acts, and its answer never arrives."""
+
+    server: tuple[str, int]
+    words: bytes | None = None
+    delivered: bool = True
+    cuts: int = 0
+    _listener: socket.socket = field(default_factory=socket.socket)
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def serve(self) -> None:
+        with suppress(OSError):  # the listener is closed at the end of the test
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._relay, args=(client,), daemon=True).start()
+
+    def _relay(self, client: socket.socket) -> None:
+        with client, socket.create_connection(self.server) as server:
+            answers = threading.Thread(target=self._pass_on, args=(server, client), daemon=True)
+            answers.start()
+            with suppress(OSError):
+                self._listen(client, server)
+            for end in (client, server):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            answers.join()
+
+    def _listen(self, client: socket.socket, server: socket.socket) -> None:
+        while said := client.recv(65536):
+            if self.words is not None and self.words in said:
+                self.words = None
+                self.cuts += 1
+                client.shutdown(socket.SHUT_RDWR)
+                if self.delivered:
+                    server.sendall(said)
+                    server.recv(65536)
+                return
+            server.sendall(said)
+
+    def _pass_on(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while answer := server.recv(65536):
+                client.sendall(answer)
+
+
+@contextmanager
+def relay_to(port: int) -> Iterator[Relay]:
+    relay = Relay(("127.0.0.1", port))
+    relay._listener.bind(("127.0.0.1", 0))
+    relay._listener.listen()
+    threading.Thread(target=relay.serve, daemon=True).start()
+    try:
+        yield relay
+    finally:
+        relay._listener.shutdown(socket.SHUT_RDWR)
+        relay._listener.close()
