@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from tidemark.compiler.definition.model import Duration, Id, JobName, Key, PositiveDuration, Text, Timestamp
 from tidemark.compiler.graph.operators.window_kinds import Every
+from tidemark.connectors.kafka.options import Start
 
 Bounds = Ge | Gt | Le | Lt
 
@@ -32,6 +33,7 @@ KNOWN = {
     _validator(Text): "text",
     _validator(Key): "list of columns, or `{name: expression}`",
     _validator(Every): "duration above zero",
+    _validator(Start): "`earliest`, `latest`, `{timestamp: …}` or `{offsets: {topic: {partition: offset}}}`",
 }
 PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "not available yet"}
 

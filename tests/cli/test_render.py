@@ -29,7 +29,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TOTAL = Accounting(
     sources={"orders": SourceCounts(events_in=1200, accepted=1190, errors=10)},
     operators={"per_min": OperatorCounts(rows_in=1190, rows_out=5, passed=1183, late=7)},
-    sinks={"out": SinkCounts(rows=5)},
+    sinks={"out": SinkCounts(rows=5, refused=3)},
 )
 
 
@@ -69,7 +69,7 @@ def test_plain_lines() -> None:
         "info shop: STOPPED after 1 epoch",
         "info orders: in 1200 = accepted 1190 + errors 10",
         "info per_min: rows in 1190 = passed 1183 + late 7, rows out 5",
-        "info out: rows written 5",
+        "info out: rows written 5, refused 3",
     ]
     assert console.getvalue() == "a row\n"
 
@@ -121,7 +121,7 @@ def test_the_table_shows_every_part() -> None:
         ("query per_min", "7", "2,000", "2026-01-01T12:00:00Z", "40"),
         ("source orders", "2026-01-01T12:00:00Z (idle)", "1,200", "10"),
         ("operator per_min", "5", "7"),
-        ("sink out", "5"),
+        ("sink out", "5", "3"),
     ):
         assert any(all(cell in line for cell in cells) for line in text.splitlines()), cells
 

@@ -87,16 +87,16 @@ class Run:
         return [int(match[1]) for match in found if match]
 
     def wait_for_attempt(self, attempt: int) -> None:
-        wait_until(lambda: attempt in self.attempts() or self._has_ended(), PATIENCE)
+        wait_until(lambda: attempt in self.attempts() or self.has_ended(), PATIENCE)
         assert attempt in self.attempts(), self.words
 
     def wait_for_commits(self, more: int) -> None:
         """Until that many more epochs are committed than now."""
         wanted = len(commits(self.folder)) + more
-        wait_until(lambda: len(commits(self.folder)) >= wanted or self._has_ended(), PATIENCE)
+        wait_until(lambda: len(commits(self.folder)) >= wanted or self.has_ended(), PATIENCE)
         assert self._process.poll() is None, self.words
 
-    def _has_ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def driver(self) -> int:

@@ -8,15 +8,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+_PATIENCE = 30.0
+_HESITATION = 0.5
+
 
 @dataclass
 class Relay:
-    """`words` arm the cut, once: with `delivered` the server hears them and acts, and its answer never arrives."""
+    """`words` arm the cut, once: with `delivered` the server hears them and acts, and its answer never arrives.
+
+    It hears them when the client, on another connection, has said `first` and got an answer, or gets none because the
+    server waits for the very thing it has not heard yet: the worst moment.
+    """
 
     server: tuple[str, int]
     words: bytes | None = None
     delivered: bool = True
+    first: bytes = b""
     cuts: int = 0
+    _said_first: threading.Event = field(default_factory=threading.Event)
+    _answered: threading.Event = field(default_factory=threading.Event)
     _listener: socket.socket = field(default_factory=socket.socket)
 
     @property
@@ -47,15 +57,21 @@ class Relay:
                 self.cuts += 1
                 client.shutdown(socket.SHUT_RDWR)
                 if self.delivered:
+                    assert self._said_first.wait(_PATIENCE)
+                    self._answered.wait(_HESITATION)
                     server.sendall(said)
                     server.recv(65536)
                 return
+            if self.cuts and self.first in said:
+                self._said_first.set()
             server.sendall(said)
 
     def _pass_on(self, server: socket.socket, client: socket.socket) -> None:
         with suppress(OSError):
             while answer := server.recv(65536):
                 client.sendall(answer)
+                if self._said_first.is_set():
+                    self._answered.set()
 
 
 @contextmanager

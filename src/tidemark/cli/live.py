@@ -90,7 +90,8 @@ def _rows(progress: Progress) -> Iterator[tuple[str, dict[str, str]]]:
     for name, operator in progress.total.operators.items():
         yield f"operator {name}", {"rows": f"{operator.rows_out:,}", "late": f"{operator.late:,}"}
     for name, sink in progress.total.sinks.items():
-        yield f"sink {name}", {"rows": f"{sink.rows:,}"}
+        refused = {"errors": f"{sink.refused:,}"} if sink.refused else {}
+        yield f"sink {name}", {"rows": f"{sink.rows:,}", **refused}
 
 
 def _query_cells(epoch: EpochCommitted) -> dict[str, str]:

@@ -113,7 +113,7 @@ def accounting_lines(progress: Progress) -> Iterator[str]:
         terms = "".join(f" + {word} {number}" for word, number in withheld.items() if number)
         yield f"{name}: rows in {operator.rows_in} = passed {operator.passed}{terms}, rows out {operator.rows_out}"
     for name, sink in progress.total.sinks.items():
-        yield f"{name}: rows written {sink.rows}"
+        yield f"{name}: rows written {sink.rows}{f', refused {sink.refused}' if sink.refused else ''}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -32,7 +32,7 @@ START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 _HEAP = ("-Xms64m", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Ends the broker when whoever started it is gone without a word: its end of the pipe then closes.
-_GUARD = 'read line && exit 0; kill -9 -- "-$1"'
+_GUARD = 'read line && exit 0; kill -9 "-$1"'
 # One node, so everything has one replica; nothing is ever deleted for its age, which may be an old event's.
 _SETTINGS = {
     "process.roles": "broker,controller",

@@ -36,7 +36,7 @@ class KafkaJob:
         self.attempt += 1
         spec = RunSpec(
             plan=compile_job(self.text).plan,
-            lineage="lineage",
+            lineage=self.folder.name,
             attempt=self.attempt,
             first_started_at=datetime(2026, 1, 1, tzinfo=UTC),
             state=str(self.folder / "state"),

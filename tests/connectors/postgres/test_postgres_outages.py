@@ -41,7 +41,7 @@ def test_a_connection_cut_in_commit_writes_the_epoch_once(
     with relay_to(postgres.port) as relay:
         through = database.replace(f":{postgres.port}/", f":{relay.port}/")
         with closing(opened(through)) as sink:
-            relay.words, relay.delivered = b"COMMIT\0", delivered
+            relay.words, relay.delivered, relay.first = b"COMMIT\0", delivered, b"previous_rows"
             pauses: list[float] = []
             assert SinkWriter(60_000, pauses.append).write(sink, 0, ROWS) == 2
             assert len(pauses) == relay.cuts == 1

@@ -70,6 +70,7 @@ UNAVAILABLE = frozenset(
         KafkaError.UNKNOWN_PRODUCER_ID,
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._MSG_TIMED_OUT,
+        KafkaError._NOENT,
         KafkaError._PURGE_INFLIGHT,
         KafkaError._PURGE_QUEUE,
         KafkaError._RESOLVE,

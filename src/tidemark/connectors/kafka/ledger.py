@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from tidemark.connectors.connector import SinkContext
 from tidemark.connectors.kafka.faults import MISSING, error_of, may_work_later
-from tidemark.connectors.kafka.topics import create_missing_topic, end_offsets, topic_settings
+from tidemark.connectors.kafka.topics import create_missing_topic, end_offsets, open_admin, topic_settings
 from tidemark.errors import Fenced, SinkMismatch, SinkUnavailable, StateFault
 
 _READ_SECONDS = 60.0
@@ -125,7 +125,9 @@ class Ledger:
         deadline = time.monotonic() + _READ_SECONDS
         while True:
             try:
-                return end_offsets(self._admin, [TopicPartition(self.topic, 0)], isolation)[self.topic, 0]
+                # A client of before keeps asking the leader it knows, which may have been another.
+                admin = open_admin(self._settings)
+                return end_offsets(admin, [TopicPartition(self.topic, 0)], isolation)[self.topic, 0]
             except KafkaException as refused:
                 error = error_of(refused)
                 passing = may_work_later(error) or error.code() in MISSING

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
 
 from tidemark.connectors.connector import EpochRows, Sink, SinkContext
 from tidemark.connectors.kafka.client import librdkafka_settings
@@ -22,7 +21,7 @@ from tidemark.connectors.kafka.encode import RecordEncoder
 from tidemark.connectors.kafka.faults import error_of, is_fenced, named_sink_faults
 from tidemark.connectors.kafka.ledger import Ledger, Marker
 from tidemark.connectors.kafka.spark_sink import SparkKafkaSink
-from tidemark.connectors.kafka.topics import create_missing_topic, topic_settings
+from tidemark.connectors.kafka.topics import create_missing_topic, open_admin, topic_settings
 from tidemark.schema import parse_type
 
 _TAKE_OVER_SECONDS = 60.0
@@ -64,8 +63,6 @@ class KafkaSink:
         self._settings = librdkafka_settings(context.options, context.base)
         types = {column.name: parse_type(column.type) for column in context.columns}
         self._encoder = RecordEncoder(types, context.options.get("key") or (), context.options["format"])
-        self._admin = AdminClient(self._settings)
-        self._ledger = Ledger(context, self._settings, self._admin)
         self._largest: str | None = None
         self._producer: Producer | None = None
         self._marker = Marker(context.attempt)
@@ -74,8 +71,10 @@ class KafkaSink:
     def open(self) -> int | None:
         self.close()
         with self._named_faults():
-            create_missing_topic(self._admin, self._topic)
-            self._largest = topic_settings(self._admin, self._topic).get("max.message.bytes")
+            admin = open_admin(self._settings)
+            create_missing_topic(admin, self._topic)
+            self._largest = topic_settings(admin, self._topic).get("max.message.bytes")
+            self._ledger = Ledger(self._context, self._settings, admin)
             self._ledger.prepare()
             # Before anything is taken from it: a newer attempt must not be disturbed.
             self._ledger.check_turn(self._ledger.peek())

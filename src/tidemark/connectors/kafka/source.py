@@ -19,7 +19,7 @@ from tidemark.connectors.connector import EpochScan, PartitionOffsets, Records, 
 from tidemark.connectors.kafka.client import java_settings, librdkafka_settings
 from tidemark.connectors.kafka.faults import error_of, source_fault
 from tidemark.connectors.kafka.group import GroupOffsets
-from tidemark.connectors.kafka.topics import partitions_of
+from tidemark.connectors.kafka.topics import open_admin, partitions_of
 from tidemark.errors import SourceUnreadable
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class KafkaSource:
 
     @cached_property
     def _admin(self) -> AdminClient:
-        return AdminClient(librdkafka_settings(self._options, self._context.base))
+        return open_admin(librdkafka_settings(self._options, self._context.base))
 
     @cached_property
     def _noted(self) -> GroupOffsets:

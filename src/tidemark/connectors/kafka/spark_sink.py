@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from confluent_kafka.admin import AdminClient
 from py4j.protocol import Py4JError
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.connectors.connector import EpochRows, SinkContext
 from tidemark.connectors.kafka.client import java_settings, librdkafka_settings
 from tidemark.connectors.kafka.faults import named_sink_faults
-from tidemark.connectors.kafka.topics import create_missing_topic
+from tidemark.connectors.kafka.topics import create_missing_topic, open_admin
 from tidemark.connectors.spark_rendering import cell, json_object
 from tidemark.errors import SinkUnavailable
 from tidemark.schema import parse_type
@@ -33,28 +33,34 @@ class SparkKafkaSink:
     def open(self) -> int | None:
         options = self._context.options
         with named_sink_faults(options["servers"], self._topic, self._context.sink):
-            create_missing_topic(AdminClient(librdkafka_settings(options, self._context.base)), self._topic)
+            create_missing_topic(open_admin(librdkafka_settings(options, self._context.base)), self._topic)
         return None
 
     def held(self, epoch: int) -> int | None:
         return None
 
     def write(self, epoch: int, rows: EpochRows) -> int:
-        counted = Observation()
-        records = self._records(rows.frame).observe(counted, F.count(F.lit(1)).alias("rows"))
-        writer = records.write.format("kafka").option("topic", self._topic)
+        """Kept on disk meanwhile: an observed count never comes back from Spark's Kafka writer."""
+        records = self._records(rows.frame).persist(StorageLevel.DISK_ONLY)
+        count = records.count()
         self._context.failpoint("mid_sink")
         try:
-            writer.options(**java_settings(self._context.options, self._context.base, self._context.sink)).save()
+            self._save(records)
+        finally:
+            records.unpersist()
+        self._context.failpoint("after_sink_commit")
+        return count
+
+    def _save(self, records: DataFrame) -> None:
+        settings = java_settings(self._context.options, self._context.base, self._context.sink)
+        try:
+            records.write.format("kafka").option("topic", self._topic).options(**settings).save()
         except (PySparkException, Py4JError) as error:
             if any(name in str(error) for name in _UNAVAILABLE):
                 message = f"Kafka at {self._context.options['servers']} does not take the rows"
                 hint = "It is tried again; check that the brokers are up."
                 raise SinkUnavailable(message, hint=hint, step=self._context.sink) from error
             raise
-        self._context.failpoint("after_sink_commit")
-        written: int = counted.get["rows"]
-        return written
 
     def close(self) -> None:
         """Nothing is held open between calls."""

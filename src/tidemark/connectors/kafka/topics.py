@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -12,9 +13,28 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from tidemark.connectors.kafka.faults import error_of
+from tidemark.connectors.kafka.faults import DENIED, error_of
 
 ADMIN_SECONDS = 30.0
+_LOOK_SECONDS = 1.0
+
+
+def open_admin(settings: Mapping[str, Any]) -> AdminClient:
+    """A client that has reached the brokers; raises at once when they refuse the login, which waiting does not cure."""
+    told: list[KafkaError] = []
+    configured: dict[str, Any] = {**settings, "error_cb": told.append}
+    admin = AdminClient(configured)
+    deadline = time.monotonic() + ADMIN_SECONDS
+    while True:
+        try:
+            admin.list_topics(timeout=min(_LOOK_SECONDS, ADMIN_SECONDS))
+            return admin
+        except KafkaException:
+            admin.poll(0)
+            if denied := next((error for error in told if error.code() in DENIED), None):
+                raise KafkaException(denied) from None
+            if time.monotonic() > deadline:
+                raise
 
 
 def create_missing_topic(

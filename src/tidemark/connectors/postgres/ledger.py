@@ -29,8 +29,10 @@ CREATE TABLE IF NOT EXISTS {refused} (
 _ENTER = sql.SQL("INSERT INTO {ledger} (lineage, sink, job, attempt) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING")
 _LOCK = sql.SQL("SELECT attempt, epoch FROM {ledger} WHERE lineage = %s AND sink = %s FOR UPDATE")
 _TAKE_OVER = sql.SQL("UPDATE {ledger} SET job = %s, attempt = %s WHERE lineage = %s AND sink = %s")
+# Waits for a commit that is still on its way: its connection may be lost to us while the server is working on it.
 _READ = sql.SQL(
-    "SELECT epoch, rows, refused, previous_epoch, previous_rows FROM {ledger} WHERE lineage = %s AND sink = %s"
+    "SELECT epoch, rows, refused, previous_epoch, previous_rows FROM {ledger} WHERE lineage = %s AND sink = %s "
+    "FOR KEY SHARE"
 )
 _RECORD = sql.SQL("""
 UPDATE {ledger} SET previous_epoch = epoch, previous_rows = rows, epoch = %s, rows = %s, refused = %s

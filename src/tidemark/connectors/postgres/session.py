@@ -19,7 +19,11 @@ _CONNECTION = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-_SETTINGS = "-c timezone=UTC -c datestyle=ISO -c client_encoding=UTF8 -c lock_timeout={lock}ms"
+# The server, too, is to notice a lost peer: the transaction that it left open holds the lock of the ledger.
+_SETTINGS = (
+    "-c timezone=UTC -c datestyle=ISO -c client_encoding=UTF8 -c lock_timeout={lock}ms "
+    "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+)
 
 
 class Address:

@@ -22,8 +22,9 @@ _KEPT_IN_MEMORY = 8 * 1024 * 1024
 class SinkRows:
     """Exactly the sink's columns; nothing runs until the sink asks.
 
-    However often a sink starts over, the epoch's plan runs once, because it counts while it runs: what has come is
-    kept, on disk when it is much, and given again before the rest.
+    However often a sink starts over, the epoch's plan runs once: to compute an epoch can take far longer than to write
+    it, and the rows must come in the same order again. What has come is kept, on disk when it is much, and given
+    again before the rest.
     """
 
     def __init__(self, frame: DataFrame) -> None:

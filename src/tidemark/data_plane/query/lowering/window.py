@@ -25,13 +25,17 @@ _NO_KEY = "__tm_no_key"
 
 def assign(plan: WindowPlan, frame: DataFrame) -> DataFrame:
     """One row per assignment of an event to a window, with WINDOW (start, end) and its end in microseconds."""
-    spec = plan.window
-    if isinstance(spec, SessionWindow):
-        end = F.timestamp_micros(own_end(spec, F.unix_micros("_event_time")))
-        assigned = frame.withColumn(WINDOW, F.struct(F.col("_event_time").alias("start"), end.alias("end")))
-    else:
-        assigned = frame.withColumn(WINDOW, _time_window(spec))
+    assigned = frame.withColumn(WINDOW, _window_of(plan.window))
     return assigned.withColumn(END, F.unix_micros(F.col(WINDOW).getField("end")))
+
+
+def _window_of(spec: TumblingWindow | SlidingWindow | SessionWindow) -> Column:
+    if isinstance(spec, SlidingWindow):
+        size, every = _duration(spec.size_ms), _duration(spec.every_ms)
+        return F.window("_event_time", size, every, _duration(spec.offset_ms % spec.every_ms))
+    end = own_end(spec, F.unix_micros("_event_time"))
+    start = F.col("_event_time") if isinstance(spec, SessionWindow) else F.timestamp_micros(end - spec.size_ms * 1000)
+    return F.struct(start.alias("start"), F.timestamp_micros(end).alias("end"))
 
 
 def own_end(spec: TumblingWindow | SessionWindow, micros: Column) -> Column:
@@ -40,11 +44,6 @@ def own_end(spec: TumblingWindow | SessionWindow, micros: Column) -> Column:
         return micros + spec.gap_ms * 1000
     size, offset = F.lit(spec.size_ms * 1000), F.lit(spec.offset_ms * 1000)
     return micros - F.pmod(micros - offset, size) + size
-
-
-def _time_window(spec: TumblingWindow | SlidingWindow) -> Column:
-    every = spec.every_ms if isinstance(spec, SlidingWindow) else spec.size_ms
-    return F.window("_event_time", _duration(spec.size_ms), _duration(every), _duration(spec.offset_ms % every))
 
 
 def _duration(milliseconds: int) -> str:
@@ -60,7 +59,7 @@ def aggregate_window(plan: WindowPlan, assigned: DataFrame) -> DataFrame:
         grouping = [*_keys(plan.key), F.col(_NO_KEY), window]
         start, end = F.col(WINDOW).getField("start"), F.col(WINDOW).getField("end")
     else:
-        # The end alone tells the window: a third less to shuffle and to keep than Spark's pair of start and end.
+        # The end alone tells the window, so less is shuffled and kept than with Spark's pair of start and end.
         assigned = assigned.select("*", event_time(F.col(WINDOW).getField("end"), WINDOW_END))
         grouping = [*_keys(plan.key), F.col(WINDOW_END)]
         end = F.col(WINDOW_END)
