@@ -58,11 +58,17 @@ def test_every_root_counts(root: Path) -> None:
     assert refused_paths(plan, root, [root, Path("/srv")], {}) == []
 
 
-@pytest.mark.parametrize("name", ["path", "ca_file", "key.location", "log_directory"])
+@pytest.mark.parametrize("name", ["path", "ca_file", "key.location", "log_directory", "security.ca", "security.key"])
 def test_options_that_name_a_file_are_known_by_their_names(name: str) -> None:
     assert PATH_OPTION.search(name)
 
 
-@pytest.mark.parametrize("name", ["table", "format", "profile", "paths_per_epoch"])
+@pytest.mark.parametrize("name", ["table", "format", "profile", "paths_per_epoch", "key", "security.password"])
 def test_other_options_are_not(name: str) -> None:
     assert not PATH_OPTION.search(name)
+
+
+def test_the_files_of_a_brokers_security_stay_inside_too(root: Path) -> None:
+    sink = "kafka: {topic: t, servers: h:1, security: {protocol: ssl, ca: /etc/ca.pem}}"
+    found = refused_paths(compile_job(job_text("x", sink)).plan, root, [root], {})
+    assert [each.path for each in found] == ["sinks.out.kafka.security.ca"]

@@ -11,7 +11,7 @@ from tidemark.compiler.diagnostics.diagnostic import Diagnostic
 from tidemark.compiler.plan.plan import ExecutionPlan
 from tidemark.connectors.paths import local_path
 
-PATH_OPTION = re.compile(r"(^|[_.])(path|location|file|folder|directory)$")
+PATH_OPTION = re.compile(r"(^|[_.])(path|location|file|folder|directory)$|^security\.(ca|cert|key)$")
 _GLOB = re.compile(r"[*?\[{]")
 _NAME = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
 CODE = "path_not_allowed"
@@ -38,7 +38,7 @@ def _paths(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, s
     for name, value in options.items():
         if isinstance(value, Mapping):
             yield from _paths(value, f"{above}{name}.")
-        elif isinstance(value, str) and PATH_OPTION.search(name):
+        elif isinstance(value, str) and PATH_OPTION.search(f"{above}{name}"):
             yield f"{above}{name}", value
 
 
