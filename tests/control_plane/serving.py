@@ -21,8 +21,8 @@ DRIVER = HERE / "scripted_driver.py"
 SERVER = HERE / "server_with_scripted_driver.py"
 YAML = {"Content-Type": "application/yaml"}
 QUICK = {
-    "heartbeat": 1.5,
-    "own_start": 2.5,
+    "heartbeat": 4.0,
+    "own_start": 4.0,
     "driver_start": 20.0,
     "cancel": 1.0,
     "stop": 20.0,

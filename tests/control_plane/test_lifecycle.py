@@ -11,6 +11,8 @@ from cli.driving import is_alive
 from control_plane.serving import SERVE, Script, Server, Step, running_server
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.faults
+
 
 def test_a_submitted_job_runs_and_shows_what_its_driver_says(server: Server) -> None:
     job_id = server.submit("shown")
@@ -108,7 +110,8 @@ def test_a_killed_driver_is_replaced_and_the_crash_recorded(home: Path) -> None:
 
 
 def test_a_silent_driver_is_killed_fenced_and_replaced(home: Path) -> None:
-    with running_server(home, {"*": {"1": [["started"], ["epoch", 1], ["mute"]], "*": SERVE}}) as server:
+    script: Script = {"*": {"1": [["started"], ["epoch", 1], ["mute"]], "*": SERVE}}
+    with running_server(home, script, {"heartbeat": 1.0, "own_start": 1.5}) as server:
         job_id = server.submit()
         server.wait_for(job_id, "RUNNING")
         job = server.wait_for(job_id, "RECOVERING", deadline=10)

@@ -11,6 +11,8 @@ from cli.driving import is_alive
 from control_plane.serving import RUNS, SERVE, Step, running_server
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.faults
+
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_drivers_outlive_the_server_and_are_adopted_by_the_next(home: Path, number: signal.Signals) -> None:
