@@ -27,6 +27,9 @@ from tidemark.compiler.graph.operators.table import OPERATORS, OPERATORS_TO_COME
 from tidemark.compiler.graph.operators.window_kinds import KINDS_TO_COME
 from tidemark.connectors.catalogue import CONNECTORS, FORMATS_TO_COME, Connector
 from tidemark.connectors.postgres.types import ACCEPTED, declared
+from tidemark.control_plane.api.routes import ROUTES, Route
+from tidemark.control_plane.jobs.lifecycle import TRANSITIONS
+from tidemark.control_plane.metrics import COUNTERS, GAUGES, HISTOGRAMS
 from tidemark.errors import TidemarkError
 from tidemark.record_errors import MEANINGS, ROW_MEANINGS, RecordError, RowError
 from tidemark.schema import SIMPLE, SYSTEM_COLUMNS, parse_type
@@ -217,9 +220,39 @@ def _help(command: list[str]) -> str:
     return f"```text\n{shown.output.strip()}\n```\n"
 
 
+def routes() -> Iterator[str]:
+    rows = [
+        (f"`{route.method} {route.path}`", route.role or "anybody", _answers(route), _first_line(route.call.__doc__))
+        for route in ROUTES
+        if not route.internal
+    ]
+    yield table(("call", "role", "answers", "meaning"), rows)
+
+
+def _answers(route: Route) -> str:
+    return ", ".join(str(status) for status in sorted({route.status, *route.answers, *route.refusals}))
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().splitlines()[0]
+
+
+def metrics() -> Iterator[str]:
+    gauges = [(name, "gauge", labels, text) for name, (text, labels) in GAUGES.items()]
+    counters = [(f"{name}_total", "counter", labels, text) for name, (text, labels) in COUNTERS.items()]
+    histograms = [(name, "histogram", ("job", *labels), text) for name, text, labels in HISTOGRAMS]
+    rows = [(f"`{name}`", kind, _names(labels), text) for name, kind, labels, text in (*gauges, *counters, *histograms)]
+    yield table(("metric", "kind", "labels", "meaning"), sorted(rows))
+
+
+def job_states() -> Iterator[str]:
+    rows = [(f"`{old}`", _names(new) or "its last state") for old, new in TRANSITIONS.items()]
+    yield table(("state", "can become"), rows)
+
+
 def settings() -> Iterator[str]:
     rows = [
-        (f"`{name}`", f"`TIDEMARK_{name.upper()}`", f"`{field.default}`")
+        (f"`{name}`", f"`TIDEMARK_{name.upper()}`", f"`{field.default}`" if field.default not in (None, ()) else "none")
         for name, field in Settings.model_fields.items()
     ]
     yield table(("in `tidemark.toml`", "variable", "default"), rows)
@@ -249,6 +282,9 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "postgres-types": postgres_types,
     "commands": commands,
     "settings": settings,
+    "routes": routes,
+    "metrics": metrics,
+    "job-states": job_states,
 }
 
 

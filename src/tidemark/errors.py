@@ -8,7 +8,16 @@ step it happened in. Decisions are made from those fields, never from the text.
     ├── UsageError                 user      a command that cannot be carried out as given
     │   ├── NotFresh               user      the kept state does not fit this definition or this run
     │   ├── AlreadyRunning         user      another process runs this job
-    │   └── SettingMissing         user      an environment variable or secret that is not there
+    │   ├── SettingMissing         user      an environment variable or secret that is not there
+    │   └── RequestRefused         user      a request that the control plane does not carry out
+    │       ├── Unauthenticated    user      no token, or one that is unknown or expired
+    │       ├── Forbidden          user      a token whose role, or a browser's origin, does not allow it
+    │       ├── NotFound           user      there is no such thing
+    │       ├── Conflict           user      the job is not in a state in which this can be done
+    │       ├── NotAvailable       user      part of the contract that is not available yet
+    │       ├── LimitReached       user      a limit of the server
+    │       └── StateWouldBeLost   user      an upgrade that would lose state, which nobody accepted
+    ├── ServerUnreachable          external  the control plane does not answer
     ├── EnvironmentFault           user      Java, Python or a library that is missing or too old
     ├── SourceFailure              external  input that cannot be read
     │   ├── SourceUnreadable       user      a file or path that is broken, named
@@ -84,6 +93,44 @@ class AlreadyRunning(UsageError):
 
 class SettingMissing(UsageError):
     code = "setting_missing"
+
+
+class RequestRefused(UsageError):
+    code = "bad_request"
+
+
+class Unauthenticated(RequestRefused):
+    code = "unauthenticated"
+
+
+class Forbidden(RequestRefused):
+    code = "forbidden"
+
+
+class NotFound(RequestRefused):
+    code = "not_found"
+
+
+class Conflict(RequestRefused):
+    code = "conflict"
+
+
+class NotAvailable(RequestRefused):
+    code = "not_available"
+
+
+class LimitReached(RequestRefused):
+    code = "limit_reached"
+
+
+class StateWouldBeLost(RequestRefused):
+    code = "state_would_be_lost"
+
+
+class ServerUnreachable(TidemarkError):
+    code = "server_unreachable"
+    domain = Domain.EXTERNAL
+    retry = Retry.BACKOFF
 
 
 class EnvironmentFault(TidemarkError):

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from tidemark.errors import UsageError
@@ -20,7 +20,10 @@ MEMORY = r"^[1-9][0-9]*[kmgt]$"
 
 
 class Settings(BaseSettings):
-    """`home` is where runs keep their data; `master` and `driver_memory` go to Spark."""
+    """`home` is where runs keep their data; `master` and `driver_memory` go to Spark.
+
+    The server listens on `host` and `port`; clients find it by `server`, else in the home, and send `token`.
+    """
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", extra="forbid", frozen=True)
 
@@ -28,6 +31,13 @@ class Settings(BaseSettings):
     master: str = Field("local[*,4]", min_length=1)
     driver_memory: str = Field("2g", pattern=MEMORY)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    host: str = Field("127.0.0.1", min_length=1)
+    port: int = Field(8620, ge=0, le=65535)
+    max_jobs: int = Field(50, ge=1)
+    allowed_roots: tuple[Path, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    server: str | None = None
+    token: SecretStr | None = None
 
     @classmethod
     def settings_customise_sources(

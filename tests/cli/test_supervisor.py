@@ -14,8 +14,9 @@ import pytest
 from cli.driving import CRASH, FINISH, SERVE, Scenario, Step, is_alive, scenario
 from support.waiting import wait_until
 
-from tidemark.cli.driver_process import DriverProcess, kill_marked
+from tidemark.cli.driver_process import DriverProcess
 from tidemark.cli.supervisor import End, Heard, Patience, StopRequest, Supervisor, judge
+from tidemark.processes import kill_marked
 from tidemark.protocol.messages import Accounting, AnyMessage, Ended, Failed, Failure
 
 QUICK = Patience(first_pause=0.01, longest_pause=0.04, farewell=0.5)

@@ -16,9 +16,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tidemark.processes import MARK, kill_marked, marked
+
 DRIVER = (sys.executable, "-m", "tidemark.data_plane")
 REPORT_FD = "TIDEMARK_REPORT_FD"
-MARK = "TIDEMARK_DRIVER"
 LONGEST_LINE = 16 * 1024 * 1024
 READ_SIZE = 256 * 1024
 
@@ -91,37 +92,10 @@ class DriverProcess:
     def end(self, grace: float) -> int:
         """Gives what the driver started `grace` seconds to end by itself, kills the rest; the driver's exit code."""
         deadline = time.monotonic() + grace
-        while time.monotonic() < deadline and not (self.has_exited() and not any(_marked(self.mark))):
+        while time.monotonic() < deadline and not (self.has_exited() and not any(marked(self.mark))):
             time.sleep(0.05)
         self.kill()
         if self._process.stdin:
             self._process.stdin.close()
         os.close(self._report)
         return self._process.wait()
-
-
-def kill_marked(mark: str, patience: float = 5.0) -> None:
-    """Kills every process that carries the mark and waits until they are gone, so that they hold no file any more."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        alive = False
-        for process in _marked(mark):
-            alive = True
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(process, signal.SIGKILL)
-        if not alive:
-            return
-        time.sleep(0.02)
-
-
-def _marked(mark: str) -> Iterator[int]:
-    """Handles of the living processes with the mark in their environment; a handle outlives no reuse of the id."""
-    wanted = f"{MARK}={mark}".encode()
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-            handle = os.pidfd_open(int(entry.name))
-            try:
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    yield handle
-            finally:
-                os.close(handle)

@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tidemark.cli.driver_process import DRIVER, DriverProcess, kill_marked
+from tidemark.cli.driver_process import DRIVER, DriverProcess
 from tidemark.cli.progress import Progress
 from tidemark.cli.render import PlainRenderer, Renderer
 from tidemark.cli.supervisor import Patience, StopRequest, Supervisor
 from tidemark.compiler.compile import compile_job
 from tidemark.compiler.plan.plan import ExecutionPlan
 from tidemark.errors import DefinitionError, EngineFault, EnvironmentFault, TidemarkError
+from tidemark.processes import kill_marked
 from tidemark.protocol.messages import AnyMessage, Failure, RunSpec
 from tidemark.run_directory import JobDirectory, Lineage
 from tidemark.settings import Settings, load_settings

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from tidemark.cli import control
 from tidemark.cli.failures import FAILED, complain, error_text, keep_trace
 from tidemark.errors import TidemarkError
 
@@ -159,3 +160,10 @@ def postgres(
     from tidemark.cli.dev_postgres import dev_postgres
 
     raise typer.Exit(dev_postgres(port, data))
+
+
+app.command()(control.server)
+app.add_typer(control.jobs, name="jobs")
+app.add_typer(control.savepoints, name="savepoints")
+app.add_typer(control.state, name="state")
+app.add_typer(control.tokens, name="tokens")
