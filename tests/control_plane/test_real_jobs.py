@@ -162,7 +162,7 @@ def _move(server: RealServer, job_id: str) -> str:
     found = server.get(f"/savepoints/{savepoint}")
     assert found["state"] == "COMPLETED"
     assert found["bytes"] > 0
-    assert found["epoch"] == server.epoch(job_id)
+    assert found["epoch"] >= server.epoch(job_id), "the driver went on after its final savepoint"
     held = check_rows(server.folder)
     text = JOB.replace("parallelism: 2", "parallelism: 3").replace("num >= 0", "num >= -1")
     made = server.http.post("/jobs", content=text, headers=YAML, params={"from_savepoint": savepoint})
