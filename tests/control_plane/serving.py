@@ -152,6 +152,31 @@ class Server:
         return [each["to_state"] for each in reversed(events) if each["to_state"]]
 
 
+def kill_drivers(folder: Path) -> None:
+    """Kills every process whose command names a job of this folder, also one that has only just been started."""
+    wait_until(lambda: not any(_kill(pid) for pid in drivers(folder)))
+
+
+def drivers(folder: Path) -> list[int]:
+    """The processes that run a spec below this folder: drivers, not what they started."""
+    place = os.fsencode(folder / ".tidemark" / "jobs")
+    found = ((int(entry.parent.name), _arguments(entry)) for entry in Path("/proc").glob("[0-9]*/cmdline"))
+    return [pid for pid, words in found if words and words[-1].startswith(place) and words[-1].endswith(b"run.json")]
+
+
+def _arguments(entry: Path) -> list[bytes]:
+    try:
+        return entry.read_bytes().rstrip(b"\0").split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _kill(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    return True
+
+
 @contextlib.contextmanager
 def running_server(
     folder: Path, script: Script = RUNS, timing: dict[str, float] | None = None, **environment: str
@@ -165,6 +190,4 @@ def running_server(
         server.http.close()
         if server.process is not None and server.process.poll() is None:
             server.end(signal.SIGKILL)
-        for entry in server.diary("start"):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(entry["pid"], signal.SIGKILL)
+        kill_drivers(folder)
