@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _BATCH = 65_536
 _DEFAULT_RATE = 1000.0
+# Beside the columns of the definition, which may have any name.
+_NUMBER, _TIME = "__tm_number", "__tm_time"
 
 
 class GeneratorSource:
@@ -76,13 +78,15 @@ class GeneratorSource:
 
     def _records(self, numbers: DataFrame) -> Records:
         columns = [F.expr(sql).alias(name) for name, sql in self._options["columns_sql"].items()]
-        frame = numbers.select("n", *columns)
+        frame = numbers.select(
+            F.col("n").alias(_NUMBER), F.timestamp_micros(self._event_micros()).alias(_TIME), *columns
+        )
         return Records(
             frame,
-            F.concat_ws("/", F.lit(self._context.plan.id), "n"),
-            time=F.timestamp_micros(self._event_micros()),
-            partition=F.expr(f"cast(n % {self.partitions} as int)"),
-            offset=F.col("n"),
+            F.concat_ws("/", F.lit(self._context.plan.id), _NUMBER),
+            time=F.col(_TIME),
+            partition=(F.col(_NUMBER) % self.partitions).cast("int"),
+            offset=F.col(_NUMBER),
         )
 
     def _event_micros(self) -> Column:
