@@ -94,16 +94,18 @@ USAGE = f"""{COMPLETIONS}
     FROM completions GROUP BY ALL
 """
 
-PAYMENTS = """
+RECORDS = """
+    SELECT line::JSON AS line
+    FROM read_csv('{folder}/in/*.jsonl', header = false, delim = '\x01', quote = '', escape = '',
+                  columns = {{line: 'VARCHAR'}})
+    WHERE json_valid(line)
+"""
+PAYMENTS = f"""
     WITH payments AS (
         SELECT line ->> '$.transaction' AS transaction, line ->> '$.card' AS card,
                (line ->> '$.amount')::DECIMAL(8, 2) AS amount, (line ->> '$.at')::TIMESTAMP AS "at",
                line ->> '$.transaction' LIKE 'late%' AS late
-        FROM (
-            SELECT line::JSON AS line
-            FROM read_csv('{folder}/in/*.jsonl', columns = {{line: 'VARCHAR'}}, delim = '\x01', quote = '', escape = '')
-            WHERE json_valid(line)
-        )
+        FROM ({RECORDS})
         WHERE TRY_CAST(line ->> '$.amount' AS DECIMAL(8, 2)) IS NOT NULL AND (line ->> '$.at') IS NOT NULL
     ), in_minutes AS (
         SELECT *, time_bucket(INTERVAL 1 MINUTE, "at") AS window_start, window_start + INTERVAL 1 MINUTE AS window_end
@@ -140,16 +142,12 @@ LATE_PAYMENTS = f"""{PAYMENTS}
     )
     WHERE late AND window_end < TIMESTAMP '2026-01-01 12:06:00'
 """
-ACTIVITIES = """
+ACTIVITIES = f"""
     WITH activities AS (
         SELECT line ->> '$.id' AS id, line ->> '$.user' AS person, line ->> '$.action' AS action,
                (line ->> '$.at')::TIMESTAMP AS "at", time_bucket(INTERVAL 1 MINUTE, "at") AS window_start,
                window_start + INTERVAL 1 MINUTE AS window_end
-        FROM (
-            SELECT line::JSON AS line
-            FROM read_csv('{folder}/in/*.jsonl', columns = {{line: 'VARCHAR'}}, delim = '\x01', quote = '', escape = '')
-            WHERE json_valid(line)
-        )
+        FROM ({RECORDS})
         WHERE (line ->> '$.at') IS NOT NULL
     )
 """
