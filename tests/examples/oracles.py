@@ -93,7 +93,6 @@ USAGE = f"""{COMPLETIONS}
            round((tokens_in + tokens_out) / 60, 1) AS tokens_per_second
     FROM completions GROUP BY ALL
 """
-
 RECORDS = """
     SELECT line::JSON AS line
     FROM read_csv('{folder}/in/*.jsonl', header = false, delim = '\x01', quote = '', escape = '',
