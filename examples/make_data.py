@@ -118,12 +118,54 @@ def completions() -> dict[str, Lines]:
     return {"in/completions.jsonl": jsonl(row for _, row in sorted(rows, key=lambda arrival: arrival[0]))}
 
 
+def transactions() -> dict[str, Lines]:
+    """Twenty minutes of card payments with three kinds of fraud in them, three late ones and three broken records."""
+    chance = random.Random(6)
+    payments = [
+        (1200 * number / 360, f"card-{chance.randint(1, 24):02d}", chance.uniform(4, 90)) for number in range(360)
+    ]
+    payments += [(365 + number * 5, "card-07", chance.uniform(10, 30)) for number in range(9)]
+    payments += [(600 + number * 80, "card-12", chance.uniform(380, 460)) for number in range(6)]
+    payments += [(840 + number * 20, "card-19", 1.0 + number / 10) for number in range(4)] + [(930, "card-19", 899.0)]
+    rows = [_payment(f"t{number}", *payment) for number, payment in enumerate(payments)]
+    arrivals = sorted((at + chance.random() * 3, number) for number, (at, _, _) in enumerate(payments))
+    lines = jsonl(rows[number] for _, number in arrivals)
+    lines[150:150] = ['{"transaction": "t-cut", "card": "card-03", "amo']
+    lines[200:200] = jsonl([{**rows[0], "transaction": "t-amount", "amount": "many"}])
+    lines[250:250] = jsonl([{"transaction": "t-timeless", "card": "card-05", "amount": "12.00"}])
+    late = [_payment(f"late-{number}", 245 + number * 9, f"card-{number + 3:02d}", 20 + number) for number in range(3)]
+    return {"in/transactions.jsonl": lines + jsonl(late)}
+
+
+def _payment(transaction: str, at: float, card: str, amount: float) -> dict[str, object]:
+    return {"transaction": transaction, "card": card, "amount": f"{amount:.2f}", "at": iso(at)}
+
+
+def activities() -> dict[str, Lines]:
+    """Six minutes of what users do. Two come late, two cannot be read, one has a name that PostgreSQL cannot hold."""
+    chance = random.Random(7)
+    rows = [_activity(chance, f"a{number}", 0.72 * number) for number in range(500)]
+    arrivals = sorted((0.72 * number + chance.random() * 4, number) for number in range(500))
+    lines = jsonl(rows[number] for _, number in arrivals)
+    lines[120:120] = ["not a record at all", json.dumps({"id": "a-timeless", "user": "u1", "action": "view"})]
+    lines[300:300] = jsonl([{"id": "a-nul", "user": "u4", "action": "up\0load", "at": iso(210)}])
+    late = [{"id": f"late-{number}", "user": "u9", "action": "view", "at": iso(30 + number)} for number in range(2)]
+    return {"in/activities.jsonl": lines + jsonl(late)}
+
+
+def _activity(chance: random.Random, id_: str, at: float) -> dict[str, object]:
+    action = chance.choices(["view", "search", "like", "share", "buy"], [12, 6, 4, 2, 1])[0]
+    return {"id": id_, "user": f"u{chance.randint(1, 40)}", "action": action, "at": iso(at)}
+
+
 EXAMPLES: dict[str, Callable[[], dict[str, Lines]]] = {
     "trending-topics": posts,
     "user-sessions": clicks,
     "orders-per-minute": orders,
     "bot-detection": requests,
     "llm-serving": completions,
+    "fraud-detection": transactions,
+    "activity-counts": activities,
 }
 
 

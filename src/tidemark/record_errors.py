@@ -42,6 +42,7 @@ class RowError(StrEnum):
     FOREIGN_KEY = "foreign_key"
     OUT_OF_RANGE = "out_of_range"
     TOO_LONG = "too_long"
+    TOO_LARGE = "too_large"
     BAD_TEXT = "bad_text"
     BAD_VALUE = "bad_value"
     REFUSED = "refused"
@@ -54,7 +55,8 @@ ROW_MEANINGS: dict[RowError, str] = {
     RowError.FOREIGN_KEY: "The row that a foreign key points to is not there.",
     RowError.OUT_OF_RANGE: "A number or a time does not fit its column.",
     RowError.TOO_LONG: "A text is longer than its column or an index over it allows.",
-    RowError.BAD_TEXT: "A text holds a character that the database cannot store, such as NUL.",
+    RowError.TOO_LARGE: "The record is larger than the topic takes.",
+    RowError.BAD_TEXT: "A text holds a character that the database cannot store, such as NUL, or is not UTF-8.",
     RowError.BAD_VALUE: "A value cannot be read as the type of its column.",
     RowError.REFUSED: "A trigger or a policy of the database refuses the row.",
 }

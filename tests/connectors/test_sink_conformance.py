@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from tidemark.connectors.files.sink import FilesSink
 from tidemark.connectors.postgres.sink import PostgresSink
 from tidemark.connectors.sqlite.sink import SqliteSink
 from tidemark.testing.conformance import CHECKS
+from tidemark.testing.refusal_conformance import REFUSAL_CHECKS, Row
 from tidemark.testing.sink_target import Target
 
+RefusalCheck = Callable[[Target, Row, str], None]
 TABLE_OPTIONS: tuple[dict[str, Any], ...] = (
     {"key": (), "mode": None},
     {"key": ("id",), "mode": "upsert"},
@@ -58,6 +62,26 @@ def test_postgres_keeps_the_contract(
     reader = functools.partial(read_postgres, database, "results")
     options = {"url": database, "table": "results", **options}
     check(Target(PostgresSink, options, tmp_path, spark, reader, holds=lambda text: "\0" not in text))
+
+
+LONG = ("x" * 5_000, 1)
+
+
+@pytest.mark.parametrize("check", REFUSAL_CHECKS, ids=lambda check: check.__name__)
+def test_sqlite_keeps_what_it_refuses(check: RefusalCheck, spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with closing(sqlite3.connect(tmp_path / "out" / "results.db")) as connection:
+        connection.execute("CREATE TABLE results (id TEXT CHECK (length(id) < 100), n INTEGER)")
+    check(sqlite_target({"key": (), "mode": None}, spark, tmp_path), LONG, "check_failed")
+
+
+@pytest.mark.parametrize("check", REFUSAL_CHECKS, ids=lambda check: check.__name__)
+def test_postgres_keeps_what_it_refuses(
+    check: RefusalCheck, spark: SparkSession, tmp_path: Path, database: str
+) -> None:
+    options = {"url": database, "table": "results", "key": (), "mode": None}
+    reader = functools.partial(read_postgres, database, "results")
+    check(Target(PostgresSink, options, tmp_path, spark, reader), ("nul \0", 1), "bad_text")
 
 
 class Forgetful:

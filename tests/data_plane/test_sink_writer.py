@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from connectors.arrow_rows import ArrowRows
+from connectors.arrow_rows import ArrowRows, columns_of, context_for
 from pyspark.sql import SparkSession
 
-from tidemark.connectors.catalogue import CONNECTORS
+from tidemark.connectors.catalogue import BY_NAME
 from tidemark.connectors.connector import EpochRows, RefusingSink
 from tidemark.connectors.runtime import SINKS
 from tidemark.data_plane.epoch import rows as rows_module
@@ -93,8 +94,21 @@ def test_other_failures_are_not_tried_again() -> None:
 
 
 def test_sinks_have_an_errors_port_exactly_when_they_refuse_rows() -> None:
-    refusing = {name for name, kind in SINKS.items() if isinstance(kind, type) and issubclass(kind, RefusingSink)}
-    assert refusing == {connector.name for connector in CONNECTORS if connector.refuses}
+    given: dict[str, dict[str, Any]] = {
+        "console": {},
+        "files": {"path": "p", "format": "jsonl"},
+        "kafka": {"topic": "t", "servers": "s"},
+        "postgres": {"url": "postgresql://h/d", "table": "t"},
+        "sqlite": {"path": "p", "table": "t"},
+    }
+    assert set(given) == set(SINKS)
+    loose = ("kafka", {**given["kafka"], "delivery": "at_least_once"})
+    for name, options in (*given.items(), loose):
+        model = BY_NAME[name].sink
+        assert model is not None
+        checked = model.model_validate(options)
+        context = context_for(Path(), checked.planned(), columns_of(k="string"))
+        assert isinstance(SINKS[name](context), RefusingSink) == checked.refuses, name
 
 
 @dataclass

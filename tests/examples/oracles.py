@@ -93,6 +93,74 @@ USAGE = f"""{COMPLETIONS}
            round((tokens_in + tokens_out) / 60, 1) AS tokens_per_second
     FROM completions GROUP BY ALL
 """
+RECORDS = """
+    SELECT line::JSON AS line
+    FROM read_csv('{folder}/in/*.jsonl', header = false, delim = '\x01', quote = '', escape = '',
+                  columns = {{line: 'VARCHAR'}})
+    WHERE json_valid(line)
+"""
+PAYMENTS = f"""
+    WITH payments AS (
+        SELECT line ->> '$.transaction' AS transaction, line ->> '$.card' AS card,
+               (line ->> '$.amount')::DECIMAL(8, 2) AS amount, (line ->> '$.at')::TIMESTAMP AS "at",
+               line ->> '$.transaction' LIKE 'late%' AS late
+        FROM ({RECORDS})
+        WHERE TRY_CAST(line ->> '$.amount' AS DECIMAL(8, 2)) IS NOT NULL AND (line ->> '$.at') IS NOT NULL
+    ), in_minutes AS (
+        SELECT *, time_bucket(INTERVAL 1 MINUTE, "at") AS window_start, window_start + INTERVAL 1 MINUTE AS window_end
+        FROM payments
+    ), in_ten_minutes AS (
+        SELECT *, time_bucket(INTERVAL 5 MINUTE, "at") - k * INTERVAL 5 MINUTE AS window_start,
+               window_start + INTERVAL 10 MINUTE AS window_end
+        FROM payments, range(2) AS slots(k)
+    )
+"""
+ALERTS = f"""{PAYMENTS}, begun AS (
+        SELECT *, coalesce("at" - lag("at") OVER (PARTITION BY card ORDER BY "at") > INTERVAL 1 MINUTE, true) AS begins
+        FROM payments WHERE NOT late
+    ), in_visits AS (
+        SELECT *, sum(begins::INT) OVER (PARTITION BY card ORDER BY "at") AS visit FROM begun
+    )
+    SELECT card, 'more than 5 payments in a minute' AS rule, window_start, window_end,
+           count(*) AS transactions, sum(amount)::DOUBLE AS total
+    FROM in_minutes WHERE NOT late GROUP BY ALL HAVING count(*) > 5
+    UNION ALL
+    SELECT card, 'more than 2000 in ten minutes', window_start, window_end, count(*), sum(amount)::DOUBLE
+    FROM in_ten_minutes WHERE NOT late GROUP BY ALL HAVING sum(amount) > 2000
+    UNION ALL
+    SELECT card, 'a large payment after small ones', min("at"), max("at") + INTERVAL 1 MINUTE,
+           count(*), sum(amount)::DOUBLE
+    FROM in_visits GROUP BY card, visit HAVING count(*) FILTER (amount < 2) >= 3 AND arg_max(amount, "at") > 300
+"""
+# The epoch before the one with the late payments ran with a watermark between 12:05 and 12:10.
+LATE_PAYMENTS = f"""{PAYMENTS}
+    SELECT transaction, card, amount::DOUBLE AS amount, "at", window_start, window_end
+    FROM (
+        FROM in_minutes UNION ALL FROM (SELECT * EXCLUDE k FROM in_ten_minutes)
+        UNION ALL SELECT *, "at", "at" + INTERVAL 1 MINUTE FROM payments
+    )
+    WHERE late AND window_end < TIMESTAMP '2026-01-01 12:06:00'
+"""
+ACTIVITIES = f"""
+    WITH activities AS (
+        SELECT line ->> '$.id' AS id, line ->> '$.user' AS person, line ->> '$.action' AS action,
+               (line ->> '$.at')::TIMESTAMP AS "at", time_bucket(INTERVAL 1 MINUTE, "at") AS window_start,
+               window_start + INTERVAL 1 MINUTE AS window_end
+        FROM ({RECORDS})
+        WHERE (line ->> '$.at') IS NOT NULL
+    )
+"""
+ACTIVITIES_PER_MINUTE = f"""{ACTIVITIES}
+    SELECT action, window_start, window_end, count(*) AS activities, count(DISTINCT person) AS users
+    FROM activities WHERE id NOT LIKE 'late%' AND id != 'a-nul' GROUP BY ALL
+"""
+LATE_ACTIVITIES = f"""{ACTIVITIES}
+    SELECT id, person AS user, action, "at", window_start, window_end FROM activities WHERE id LIKE 'late%'
+"""
+REFUSED_ACTIVITIES = f"""{ACTIVITIES}
+    SELECT window_start, window_end, count(*) AS activities, count(DISTINCT person) AS users
+    FROM activities WHERE id = 'a-nul' GROUP BY ALL
+"""
 
 
 def compute(query: str, folder: Path) -> list[Row]:

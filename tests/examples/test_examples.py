@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.repository import ROOT
-from support.session_run import Row, file_rows, run_drained, table_rows
+from examples.outputs import (
+    EXAMPLES,
+    NAMES,
+    OUTPUTS,
+    RANKING,
+    SERVED,
+    Output,
+    assert_same_rows,
+    outputs_of,
+    without_ranking,
+)
+from support.session_run import run_drained
 
 from examples import oracles
 from tidemark.compiler.compile import compile_job
@@ -25,69 +33,8 @@ from tidemark.testing.cases import differences, run_case
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLES = ROOT / "examples"
-NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/job.yaml"))
 COMMITTED = [name for name in NAMES if name != "orders-per-minute"]
-# Of equal counts the sketch may list any: the counts are compared here, the items with the oracle.
-RANKING = "top"
-
-
-@dataclass(frozen=True)
-class Output:
-    """Where a sink of an example writes; `oracle` is the DuckDB query for its exact columns."""
-
-    example: str
-    sink: str
-    place: str
-    table: str | None = None
-    oracle: str | None = None
-
-    def expected(self) -> list[Row]:
-        path = EXAMPLES / self.example / "expected" / f"{self.sink}.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()]
-
-    def written(self, folder: Path) -> list[Row]:
-        rows = table_rows(folder / self.place, self.table) if self.table else file_rows(folder / self.place)
-        return [{name: _nested(value) for name, value in row.items()} for row in rows]
-
-
-OUTPUTS = (
-    Output("trending-topics", "trends", "out/topics.db", "trends", oracles.TOTALS_PER_WINDOW),
-    Output("trending-topics", "counts", "out/topics.db", "counts", oracles.COUNTS_PER_TOPIC),
-    Output("user-sessions", "sessions", "out/sessions.db", "sessions", oracles.SESSIONS),
-    Output("orders-per-minute", "out", "out/orders.db", "orders_per_minute", oracles.ORDERS_PER_MINUTE),
-    Output("orders-per-minute", "late", "out/late", oracle=oracles.LATE_ORDERS),
-    Output("orders-per-minute", "bad", "out/bad"),
-    Output("bot-detection", "suspects", "out/bots.db", "suspects", oracles.BOTS),
-    Output("llm-serving", "latency", "out/serving.db", "latency", oracles.LATENCY),
-    Output("llm-serving", "usage", "out/serving.db", "usage", oracles.USAGE),
-)
-
-
-def _nested(value: object) -> object:
-    return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
-
-
-def assert_same_rows(found: list[Row], expected: list[Row]) -> None:
-    """As a set, on the columns of the expected rows; floating sums may differ in the last digits."""
-    names = list(expected[0])
-    ours, theirs = (sorted(([row[name] for name in names] for row in rows), key=_order) for rows in (found, expected))
-    assert len(ours) == len(theirs)
-    assert [pair for pair in zip(ours, theirs, strict=True) if not _close(pair[0], pair[1])] == []
-
-
-def _order(row: list[Any]) -> str:
-    return json.dumps([round(value, 4) if isinstance(value, float) else value for value in row])
-
-
-def _close(left: list[Any], right: list[Any]) -> bool:
-    return all(
-        math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) else a == b for a, b in zip(left, right, strict=True)
-    )
-
-
-def without_ranking(rows: list[Row]) -> list[Row]:
-    return [row | {RANKING: [each["count"] for each in row[RANKING]]} if RANKING in row else row for row in rows]
+IN_FOLDERS = [name for name in NAMES if name not in SERVED]
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +54,8 @@ def prepared(name: str, folder: Path, make_data: ModuleType) -> Path:
     return folder
 
 
-def outputs_of(name: str) -> list[Output]:
-    return [output for output in OUTPUTS if output.example == name]
-
-
 def test_every_example_and_every_expected_file_is_looked_at() -> None:
-    assert len(NAMES) == 5
+    assert len(NAMES) == 7
     found = {(path.parts[-3], path.stem) for path in EXAMPLES.glob("*/expected/*.jsonl")}
     assert found == {(output.example, output.sink) for output in OUTPUTS}
 
@@ -124,7 +67,7 @@ def test_committed_input_is_what_the_script_writes(name: str, tmp_path: Path, ma
         assert (EXAMPLES / name / "in" / written.name).read_bytes() == written.read_bytes()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", IN_FOLDERS)
 def test_the_job_gives_the_expected_rows(name: str, tmp_path: Path, make_data: ModuleType, spark: SparkSession) -> None:
     folder = prepared(name, tmp_path, make_data)
     total = run_drained((folder / "job.yaml").read_text(), folder, spark).total

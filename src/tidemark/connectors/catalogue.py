@@ -21,7 +21,6 @@ class Connector:
     """`formats` are those a definition may name beside the connector; `later` are directions still to come.
 
     `jars` is the set of jars that Spark needs for it, by its name in the lock file.
-    `refuses` says that its sink has a port `errors`, for rows that the target refuses by their content.
     """
 
     name: str
@@ -32,7 +31,6 @@ class Connector:
     formats: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
     jars: str | None = None
-    refuses: bool = False
 
 
 CONNECTORS: tuple[Connector, ...] = (
@@ -44,7 +42,7 @@ CONNECTORS: tuple[Connector, ...] = (
         guarantee="exactly once",
     ),
     Connector("generator", "Deterministic events, made from their number.", source=GeneratorSourceOptions),
-    Connector("sqlite", "A table in a SQLite file.", sink=SqliteSinkOptions, guarantee="exactly once", refuses=True),
+    Connector("sqlite", "A table in a SQLite file.", sink=SqliteSinkOptions, guarantee="exactly once"),
     Connector("console", "Rows on the screen, for people.", sink=ConsoleSinkOptions, guarantee="none"),
     Connector(
         "kafka",
@@ -61,7 +59,6 @@ CONNECTORS: tuple[Connector, ...] = (
         sink=PostgresSinkOptions,
         guarantee="exactly once",
         later=("source",),
-        refuses=True,
     ),
     Connector("http", "Events pushed in, or rows sent out, over HTTP.", later=("source", "sink")),
     Connector("delta", "Tables of Delta Lake.", later=("sink",)),

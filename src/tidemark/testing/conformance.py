@@ -1,6 +1,7 @@
 """Proofs that a sink keeps the contract of `connectors/connector.py`: each takes a fresh target and asserts.
 
-For a new connector, write one test that runs every entry of CHECKS. What is special to a connector (its file
+For a new connector, write one test that runs every entry of CHECKS, and when its target may refuse rows another one for
+those in `refusal_conformance.py`. What is special to a connector (its file
 names, its table definitions) is tested beside it.
 """
 

@@ -110,9 +110,21 @@ class Target:
         name: str = "out",
         columns: tuple[Column, ...] = COLUMNS,
         failpoint: Callable[[str], None] = lambda _: None,
+        keeps_refused: bool = False,
     ) -> Sink:
         return self.factory(
-            SinkContext("job", "lineage", name, attempt, columns, self.options, self.base, failpoint, lambda _: None)
+            SinkContext(
+                job="job",
+                lineage="lineage",
+                sink=name,
+                attempt=attempt,
+                columns=columns,
+                options=self.options,
+                base=self.base,
+                failpoint=failpoint,
+                show=lambda _: None,
+                keeps_refused=keeps_refused,
+            )
         )
 
     def rows(self, values: Sequence[tuple[Any, ...]], columns: tuple[Column, ...] = COLUMNS) -> FrameRows:

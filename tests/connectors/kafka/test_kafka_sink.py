@@ -14,7 +14,7 @@ from connectors.arrow_rows import ArrowRows, columns_of, context_for
 from tidemark.connectors.kafka import faults
 from tidemark.connectors.kafka import topics as topics_module
 from tidemark.connectors.kafka.client import java_settings, login_configuration
-from tidemark.connectors.kafka.ledger import Marker
+from tidemark.connectors.kafka.ledger import Kept, Marker
 from tidemark.connectors.kafka.sink import KafkaSink
 from tidemark.errors import Fenced, SinkDenied, SinkFailure, SinkMismatch, SinkUnavailable
 from tidemark.testing.kafka_broker import KafkaBroker
@@ -55,17 +55,6 @@ def test_raw_bytes_and_a_tombstone(kafka_broker: KafkaBroker, topics: Topics, na
     assert written(kafka_broker, topics, f"{name}-2", key=("n", "k"), format="raw")[1][1] is None
 
 
-def test_a_row_that_is_too_large_is_named(kafka_broker: KafkaBroker, topics: Topics, name: str) -> None:
-    topics.create(name, max_message_bytes="1000")
-    sink = KafkaSink(context_for(Path(), options(kafka_broker, name), columns_of(text="string")))
-    sink.open()
-    with pytest.raises(SinkMismatch, match="larger than topic"):
-        sink.write(0, ArrowRows({"text": ["small", "x" * 100_000]}, 10))
-    assert topics.read(name) == []
-    assert sink.write(0, ArrowRows({"text": ["small"]}, 10)) == 1
-    sink.close()
-
-
 def test_a_ledger_that_forgets_is_refused(kafka_broker: KafkaBroker, topics: Topics, name: str) -> None:
     topics.create(f"{name}.job.out.ledger", cleanup_policy="delete")
     with pytest.raises(SinkMismatch, match=r"cleanup\.policy=delete"):
@@ -83,6 +72,13 @@ def test_a_marker_goes_round_and_knows_two_epochs() -> None:
     marker = Marker(3).after(7, 70).after(9, 90)
     assert Marker.from_bytes(marker.to_bytes()) == marker
     assert (marker.held(7), marker.held(9), marker.held(8), marker.attempt) == (70, 90, None, 3)
+    refusing = marker.after(10, 5, Kept(rows=2, pieces=3, offset=4))
+    assert Marker.from_bytes(refusing.to_bytes()) == refusing
+    assert refusing.after(11, 6).refused == Kept()
+
+
+def test_a_marker_of_before_there_were_refused_rows_is_read() -> None:
+    assert Marker.from_bytes(b'{"attempt": 3, "epoch": 7, "rows": 70}') == Marker(3, 7, 70)
 
 
 @pytest.mark.parametrize(

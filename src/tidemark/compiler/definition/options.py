@@ -47,6 +47,11 @@ class SourceOptions(Model):
 class SinkOptions(Model):
     """The options of a sink; paths of problems are relative to the options."""
 
+    @property
+    def refuses(self) -> bool:
+        """Whether the target may refuse rows by their content; the sink then has a port `errors` for them."""
+        return False
+
     def problems(self, columns: Mapping[str, Type]) -> Iterator[Problem]:
         """What does not fit together, with each other or with the columns to be written."""
         yield from ()

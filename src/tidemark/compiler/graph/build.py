@@ -12,7 +12,6 @@ from tidemark.compiler.graph.operators.operator import Input
 from tidemark.compiler.graph.operators.table import OPERATORS_BY_NAME
 from tidemark.compiler.graph.order import in_commit_order, topological
 from tidemark.compiler.graph.sources import build_source
-from tidemark.connectors.catalogue import BY_NAME
 
 
 def build(draft: Draft) -> tuple[LogicalGraph, list[Problem]]:
@@ -80,7 +79,7 @@ class _Builder:
         if definition.options is not None:
             checker.add(definition.options.problems(input_.stream.columns), definition.connector)
         self.problems.extend(checker.problems)
-        refuses = BY_NAME[definition.connector].refuses
+        refuses = definition.options is not None and definition.options.refuses
         self.sink_nodes[id_] = SinkNode(id_, definition, input_.reference, input_.stream, refuses)
 
     def inputs(self, checker: Checker, written: tuple[tuple[Path, str], ...]) -> tuple[Input, ...] | None:

@@ -80,7 +80,7 @@ def ports(plan: ExecutionPlan, query: QueryPlan) -> dict[str, bool]:
     sources = [f"{id_}.errors" for id_ in query.sources if id_ in query.accounts]
     counting = [id_ for id_ in query.operators if "late" in OPERATORS_BY_NAME[plan.operators[id_].type].ports]
     late = [f"{id_}.late" for id_ in counting if id_ in query.accounts]
-    refused = [f"{id_}.errors" for id_ in query.sinks if BY_NAME[plan.sinks[id_].connector].refuses]
+    refused = [f"{id_}.errors" for id_ in query.sinks if plan.sinks[id_].refuses]
     return {port: port in read for port in (*sources, *late, *refused)}
 
 

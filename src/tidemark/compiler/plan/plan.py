@@ -149,7 +149,8 @@ AnyOperator = Annotated[
 class SinkPlan(Frozen):
     """`columns` is what the sink writes: payload columns, and on side ports the system columns and the port's own.
 
-    `keeps_refused` says that something reads its port `errors`: its rows then bring their system columns along.
+    `refuses` says that it has a port `errors`, `keeps_refused` that something reads it: its rows then bring their
+    system columns along.
     """
 
     id: str
@@ -157,6 +158,7 @@ class SinkPlan(Frozen):
     options: dict[str, Any]
     input: str
     columns: tuple[Column, ...]
+    refuses: bool = False
     keeps_refused: bool = False
 
 

@@ -135,5 +135,6 @@ def _sink(node: SinkNode, graph: LogicalGraph) -> SinkPlan:
         options=options.planned() if options else {},
         input=str(node.input),
         columns=as_columns(node.stream.columns),
+        refuses=node.refuses,
         keeps_refused=Reference(node.id, ERRORS) in set(graph.references()),
     )

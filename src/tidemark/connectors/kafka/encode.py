@@ -1,6 +1,7 @@
 """Rows as Kafka records: the bytes of key and value, made column by column from Arrow batches.
 
-One column in the key is written as its plain text, several as a JSON object. A null key column makes no key.
+One column in the key is written as its plain text, several as a JSON object. A null key column makes no key. What
+cannot be a record of the topic is said before it is sent.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from tidemark.connectors.refusal import Refusal
 from tidemark.connectors.rendering import json_objects, json_values
+from tidemark.record_errors import RowError
 from tidemark.schema import Type
 
+# What Kafka adds to key and value at most: the header of a batch, and lengths and times in front of the record.
+OVERHEAD = 61 + 37
 _NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s|\s$')
 Bytes = Sequence[bytes | None]
 Pair = tuple[bytes | None, bytes | None]
@@ -29,6 +34,17 @@ class RecordEncoder:
     def records(self, batch: pa.RecordBatch) -> Iterator[Pair]:
         return zip(self._keys(batch), self._value(batch, self._columns()), strict=True)
 
+    def fitting(self, batch: pa.RecordBatch, largest: int) -> list[Pair] | Refusal:
+        """All of the batch as records of at most `largest` bytes, or why a row of it cannot be one."""
+        for name in self._types:
+            if not _is_text(batch.column(name)):
+                return Refusal(RowError.BAD_TEXT, f"column `{name}` holds a text that is not UTF-8")
+        records = list(self.records(batch))
+        size = OVERHEAD + max((len(key or b"") + len(value or b"") for key, value in records), default=0)
+        if size <= largest:
+            return records
+        return Refusal(RowError.TOO_LARGE, f"the record has {size} bytes, and the topic takes {largest}")
+
     def _columns(self) -> dict[str, Type]:
         """What the value is made of: a single-column format leaves the key out."""
         if self._value in (_texts, _raw):
@@ -43,6 +59,15 @@ class RecordEncoder:
         ((name, type_),) = self._key.items()
         column = batch.column(name)
         return column.to_pylist() if type_.name == "binary" else [_encoded(text) for text in _plain(column, type_)]
+
+
+def _is_text(column: pa.Array) -> bool:
+    """Whether every text in it is UTF-8, which Spark does not promise; other values always are what they seem."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _encoded(text: str | None) -> bytes | None:

@@ -11,18 +11,16 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tidemark.connectors.connector import SinkContext
-from tidemark.connectors.kafka.faults import MISSING, error_of, may_work_later
-from tidemark.connectors.kafka.topics import create_missing_topic, end_offsets, open_admin, topic_settings
+from tidemark.connectors.kafka.reader import READ_SECONDS, end_of, reading
+from tidemark.connectors.kafka.topics import create_missing_topic, topic_settings
 from tidemark.errors import Fenced, SinkMismatch, SinkUnavailable, StateFault
 
-_READ_SECONDS = 60.0
-_PAUSE_SECONDS = 0.05
 # Small segments: only closed ones are compacted, and every start reads the topic.
-_SETTINGS = {
+COMPACTED = {
     "cleanup.policy": "compact",
     "segment.bytes": str(1024 * 1024),
     "segment.ms": str(3_600_000),
@@ -31,20 +29,30 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Rows of an epoch that were refused: how many, and where the pieces of what is kept of them begin."""
+
+    rows: int = 0
+    pieces: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True)
 class Marker:
-    """The newest epochs that are held, and the attempt that may write."""
+    """The newest epochs that are held, what the newest one refused, and the attempt that may write."""
 
     attempt: int
     epoch: int | None = None
     rows: int = 0
     previous_epoch: int | None = None
     previous_rows: int = 0
+    refused: Kept = Kept()
 
     def held(self, epoch: int) -> int | None:
         return {self.previous_epoch: self.previous_rows, self.epoch: self.rows}.get(epoch)
 
-    def after(self, epoch: int, rows: int) -> Marker:
-        return Marker(self.attempt, epoch, rows, self.epoch, self.rows)
+    def after(self, epoch: int, rows: int, refused: Kept | None = None) -> Marker:
+        return Marker(self.attempt, epoch, rows, self.epoch, self.rows, refused or Kept())
 
     def taken_over(self, attempt: int) -> Marker:
         return replace(self, attempt=attempt)
@@ -54,7 +62,17 @@ class Marker:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Marker:
-        return cls(**json.loads(data))
+        fields = json.loads(data)
+        return cls(**{**fields, "refused": Kept(**fields.get("refused", {}))})
+
+
+def prepare_compacted(admin: AdminClient, topic: str, settings: dict[str, str], step: str) -> None:
+    """Creates a topic of one partition, or checks that an existing one keeps what is written to it."""
+    create_missing_topic(admin, topic, 1, settings)
+    policy = topic_settings(admin, topic).get("cleanup.policy", "compact")
+    if "compact" not in policy or "delete" in policy:
+        message = f"the topic {topic} has cleanup.policy={policy}, so it forgets what was written"
+        raise SinkMismatch(message, hint="Set cleanup.policy=compact on it.", step=step)
 
 
 class Ledger:
@@ -66,15 +84,7 @@ class Ledger:
         self.key = f"{context.lineage}/{context.sink}".encode()
 
     def prepare(self) -> None:
-        """Creates the topic, or checks that an existing one keeps what is written to it."""
-        create_missing_topic(self._admin, self.topic, 1, _SETTINGS)
-        policy = topic_settings(self._admin, self.topic).get("cleanup.policy", "compact")
-        if "compact" not in policy or "delete" in policy:
-            raise SinkMismatch(
-                f"the ledger topic {self.topic} has cleanup.policy={policy}, so it forgets what was written",
-                hint="Set cleanup.policy=compact on it.",
-                step=self._context.sink,
-            )
+        prepare_compacted(self._admin, self.topic, COMPACTED, self._context.sink)
 
     def check_turn(self, marker: Marker | None) -> None:
         """Raises Fenced when a newer attempt has been here."""
@@ -100,44 +110,13 @@ class Ledger:
 
     def _read(self, up_to: IsolationLevel) -> Marker | None:
         """Reads committed markers up to the end that `up_to` sees."""
-        end = self._end(up_to)
-        consumer = Consumer(
-            {
-                **self._settings,
-                "group.id": self.topic,
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                # The end is known and near: waiting for more would only cost time.
-                "fetch.wait.max.ms": 10,
-            }
-        )
-        try:
-            # Knowing the leader first saves a second that assigning would otherwise wait for it.
-            consumer.list_topics(self.topic, timeout=_READ_SECONDS)
-            consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
+        end = end_of(self._settings, self.topic, up_to)
+        with reading(self._settings, self.topic, OFFSET_BEGINNING) as consumer:
             return self._newest(consumer, end)
-        finally:
-            consumer.close()
-
-    def _end(self, isolation: IsolationLevel) -> int:
-        """A topic that was just created, or whose broker was, has no leader for a moment."""
-        deadline = time.monotonic() + _READ_SECONDS
-        while True:
-            try:
-                # A client of before keeps asking the leader it knows, which may have been another.
-                admin = open_admin(self._settings)
-                return end_offsets(admin, [TopicPartition(self.topic, 0)], isolation)[self.topic, 0]
-            except KafkaException as refused:
-                error = error_of(refused)
-                passing = may_work_later(error) or error.code() in MISSING
-                if not passing or time.monotonic() > deadline:
-                    raise
-            time.sleep(_PAUSE_SECONDS)
 
     def _newest(self, consumer: Consumer, end: int) -> Marker | None:
         newest: Marker | None = None
-        deadline = time.monotonic() + _READ_SECONDS
+        deadline = time.monotonic() + READ_SECONDS
         while time.monotonic() < deadline:
             message = consumer.poll(1.0)
             if message is None:
@@ -151,7 +130,7 @@ class Ledger:
             elif message.key() == self.key and (value := message.value()) is not None:
                 newest = Marker.from_bytes(value)
         raise SinkUnavailable(
-            f"the ledger topic {self.topic} could not be read to its end in {_READ_SECONDS:g} s",
+            f"the ledger topic {self.topic} could not be read to its end in {READ_SECONDS:g} s",
             hint="A transaction on it may still be open; it is tried again.",
             step=self._context.sink,
         )

@@ -184,6 +184,11 @@ class KafkaSinkOptions(SinkOptions):
     security: Security | None = None
     properties: dict[str, Text] = Field(default_factory=dict)
 
+    @property
+    def refuses(self) -> bool:
+        """Spark's own writer does not tell one row from another."""
+        return self.delivery == "exactly_once"
+
     def problems(self, columns: Mapping[str, Type]) -> Iterator[Problem]:
         yield from missing_columns(self.key, columns, "key")
         yield from compound_columns(self.key, columns, "key")

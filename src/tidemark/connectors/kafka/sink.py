@@ -1,4 +1,4 @@
-"""The Kafka sink: an epoch's rows and its marker in one transaction.
+"""The Kafka sink: an epoch's rows, those that the topic cannot take, and its marker in one transaction.
 
 An older driver is refused twice: by the brokers, which know the newest producer of a transactional id, and by the
 marker, which knows the newest attempt. A commit whose outcome is unknown is settled by reading the marker again.
@@ -6,6 +6,7 @@ marker, which knows the newest attempt. A commit whose outcome is unknown is set
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -18,10 +19,12 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from tidemark.connectors.connector import EpochRows, Sink, SinkContext
 from tidemark.connectors.kafka.client import librdkafka_settings
 from tidemark.connectors.kafka.encode import RecordEncoder
-from tidemark.connectors.kafka.faults import error_of, is_fenced, named_sink_faults
+from tidemark.connectors.kafka.faults import TOO_LARGE, error_of, is_fenced, named_sink_faults
 from tidemark.connectors.kafka.ledger import Ledger, Marker
+from tidemark.connectors.kafka.refused import Headers, Keeping, RefusedTopic
 from tidemark.connectors.kafka.spark_sink import SparkKafkaSink
 from tidemark.connectors.kafka.topics import create_missing_topic, open_admin, topic_settings
+from tidemark.connectors.refusal import Refusal, from_bytes, refused_rows
 from tidemark.schema import parse_type
 
 _TAKE_OVER_SECONDS = 60.0
@@ -29,6 +32,10 @@ _COMMIT_SECONDS = 60.0
 _ABORT_SECONDS = 15.0
 _CHUNK_ROWS = 10_000
 _POLL_ROWS = 1_000
+# What librdkafka sends at most where the topic's own limit cannot be seen.
+_USUAL_LARGEST = 1_000_000
+# Room for what was too large elsewhere, and for a whole record in base64.
+_DEAD_LETTERS = {"max.message.bytes": str(16 * 1024 * 1024)}
 _PRODUCER = {
     "enable.idempotence": True,
     # As the Java client does it, so that a key lands where other programs expect it.
@@ -63,7 +70,7 @@ class KafkaSink:
         self._settings = librdkafka_settings(context.options, context.base)
         types = {column.name: parse_type(column.type) for column in context.columns}
         self._encoder = RecordEncoder(types, context.options.get("key") or (), context.options["format"])
-        self._largest: str | None = None
+        self._largest = _USUAL_LARGEST
         self._producer: Producer | None = None
         self._marker = Marker(context.attempt)
         self._undelivered: KafkaError | None = None
@@ -71,11 +78,12 @@ class KafkaSink:
     def open(self) -> int | None:
         self.close()
         with self._named_faults():
-            admin = open_admin(self._settings)
-            create_missing_topic(admin, self._topic)
-            self._largest = topic_settings(admin, self._topic).get("max.message.bytes")
-            self._ledger = Ledger(self._context, self._settings, admin)
+            self._admin = open_admin(self._settings)
+            create_missing_topic(self._admin, self._topic, settings=self._new_topic_settings())
+            self._ledger = Ledger(self._context, self._settings, self._admin)
             self._ledger.prepare()
+            self._refused = RefusedTopic(self._context, self._settings, self._admin)
+            self._refused.prepare()
             # Before anything is taken from it: a newer attempt must not be disturbed.
             self._ledger.check_turn(self._ledger.peek())
             self._take_over()
@@ -95,11 +103,25 @@ class KafkaSink:
             try:
                 return self._transact(epoch, rows)
             except KafkaException as refused:
-                if not is_fenced(error_of(refused)):
+                error = error_of(refused)
+                if not is_fenced(error) and error.code() not in TOO_LARGE:
                     raise
-            # Either a newer attempt has come, which this finds out, or an older one was refused after it had fenced us.
+            # Either a newer attempt has come, which this finds out, or an older one was refused after it had fenced us,
+            # or the topic takes less than when it was looked at.
             self._ready()
             return self._transact(epoch, rows)
+
+    def refused(self, epoch: int) -> int:
+        with self._named_faults():
+            self._ready()
+        return self._marker.refused.rows if epoch == self._marker.epoch else 0
+
+    def refused_rows(self, epoch: int) -> Iterator[pa.RecordBatch]:
+        with self._named_faults():
+            self._ready()
+            if epoch == self._marker.epoch and self._marker.refused.pieces:
+                for part in self._refused.parts(self._marker.refused):
+                    yield from_bytes(part)
 
     def close(self) -> None:
         """Whatever is not committed stays so."""
@@ -114,8 +136,13 @@ class KafkaSink:
             self._ledger.check_turn(self._ledger.peek())
             self._take_over()
 
+    def _new_topic_settings(self) -> dict[str, str]:
+        has_reasons = any(column.name == "_error_code" for column in self._context.columns)
+        return _DEAD_LETTERS if has_reasons else {}
+
     def _take_over(self) -> None:
         """Fences every older producer and ends what one of them left open; then the marker can be trusted."""
+        self._largest = int(topic_settings(self._admin, self._topic).get("max.message.bytes", _USUAL_LARGEST))
         producer = Producer(self._producer_settings())
         producer.init_transactions(_TAKE_OVER_SECONDS)
         marker = self._ledger.read()
@@ -128,14 +155,14 @@ class KafkaSink:
 
     def _producer_settings(self) -> dict[str, Any]:
         context = self._context
-        settings = {
+        return {
             **self._settings,
             **_PRODUCER,
             "transactional.id": f"{self._options['namespace']}.{context.job}.{context.sink}",
             "on_delivery": self._on_undelivered,
+            "message.max.bytes": self._largest,
             **(self._options.get("properties") or {}),
         }
-        return {**settings, "message.max.bytes": int(self._largest)} if self._largest else settings
 
     # --- one epoch --------------------------------------------------------------------------------------------
 
@@ -147,8 +174,9 @@ class KafkaSink:
 
         def send() -> None:
             nonlocal after
-            count = self._send_rows(producer, chunks)
-            after = self._marker.after(epoch, count)
+            refused = self._refused.keeping(self._largest, functools.partial(self._send, producer))
+            count = self._send_rows(producer, chunks, refused)
+            after = self._marker.after(epoch, count, refused.done(self._marker.refused))
             self._send_marker(producer, after)
             self._context.failpoint("before_sink_commit")
 
@@ -192,23 +220,38 @@ class KafkaSink:
             # The brokers cannot be reached, or have given the id to another producer; either way they end it.
             return
 
-    def _send_rows(self, producer: Producer, chunks: Iterator[pa.RecordBatch]) -> int:
-        count = 0
+    def _send_rows(self, producer: Producer, chunks: Iterator[pa.RecordBatch], refused: Keeping) -> int:
+        given = 0
         for number, chunk in enumerate(chunks):
-            for key, value in self._encoder.records(chunk):
-                self._send(producer, self._topic, key, value)
-                count += 1
-                if count % _POLL_ROWS == 0:
-                    producer.poll(0)
+            refused.add(list(refused_rows(chunk, functools.partial(self._try, producer))))
+            given += chunk.num_rows
             if number == 0:
                 self._context.failpoint("mid_sink")
-        return count
+        return given - refused.rows
 
-    def _send(self, producer: Producer, topic: str, key: bytes | None, value: bytes | None) -> None:
+    def _try(self, producer: Producer, rows: pa.RecordBatch) -> Refusal | None:
+        """All of these rows, or none and the reason."""
+        records = self._encoder.fitting(rows, self._largest)
+        if isinstance(records, Refusal):
+            return records
+        for number, (key, value) in enumerate(records):
+            self._send(producer, self._topic, key, value)
+            if number % _POLL_ROWS == 0:
+                producer.poll(0)
+        return None
+
+    def _send(
+        self,
+        producer: Producer,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None = None,
+    ) -> None:
         """Waits while the queue is full."""
         while True:
             try:
-                producer.produce(topic, value, key)
+                producer.produce(topic, value, key, headers=headers)
                 return
             except BufferError:
                 producer.poll(0.1)

@@ -20,6 +20,10 @@ class SqliteSinkOptions(SinkOptions):
     mode: Literal["upsert", "append"] | None = None
 
     @property
+    def refuses(self) -> bool:
+        return True
+
+    @property
     def upserts(self) -> bool:
         return self.mode == "upsert" or (self.mode is None and bool(self.key))
 
