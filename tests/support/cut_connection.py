@@ -84,6 +84,9 @@ class Relay:
                 client.sendall(answer)
                 if self._said_first.is_set():
                     self._answered.set()
+        # A server that hung up, or died, must be seen to have done so.
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
+from itertools import cycle, islice
 from pathlib import Path
 
 from faults.chaos.session import run_session, schedule
+from faults.chaos.strikes import FAULTS
 
 
 def main() -> int:
@@ -15,10 +18,12 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", type=Path, default=Path("chaos-report.json"))
-    parser.add_argument("--only", help="one fault, again and again")
+    parser.add_argument("--only", nargs="+", choices=sorted(FAULTS), help="these faults, in turn")
     parser.add_argument("--keep", type=Path, help="a new folder for the job's state and logs, which is then kept")
     given = parser.parse_args()
-    faults = [given.only] * given.rounds if given.only else schedule(given.seed, given.rounds)
+    # An orderly end, so that nothing that was started is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to stop"))
+    faults = list(islice(cycle(given.only), given.rounds)) if given.only else schedule(given.seed, given.rounds)
     with tempfile.TemporaryDirectory(prefix="tidemark-chaos-") as temporary:
         folder = given.keep or Path(temporary)
         folder.mkdir(exist_ok=True)

@@ -13,7 +13,10 @@ LIMIT_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Round:
-    """`seconds` is from the fault until every query has committed an epoch again, `first_seconds` until one has."""
+    """`seconds` is from the fault until every query has committed an epoch again, `first_seconds` until one has.
+
+    `load` is the machine's load average at that time: what else ran made recoveries slower.
+    """
 
     number: int
     fault: str
@@ -21,6 +24,7 @@ class Round:
     attempt: int
     seconds: float
     first_seconds: float
+    load: float
     problems: tuple[str, ...] = ()
 
     def line(self) -> str:
@@ -34,6 +38,7 @@ class Round:
 class Report:
     seed: int
     rounds_asked: int
+    start_seconds: float = 0.0
     rounds: list[Round] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     events: int = 0
@@ -49,10 +54,18 @@ class Report:
         return percentile([each.seconds for each in self.rounds], 0.95)
 
     @property
+    def found(self) -> list[str]:
+        """Everything that is wrong but the time it took."""
+        wrong = [*(problem for each in self.rounds for problem in each.problems), *self.problems]
+        if len(self.rounds) < self.rounds_asked:
+            wrong.append(f"only {len(self.rounds)} of {self.rounds_asked} faults struck and were recovered from")
+        if self.lost or self.duplicated:
+            wrong.append(f"{self.lost} events are lost, {self.duplicated} results came twice")
+        return wrong
+
+    @property
     def passed(self) -> bool:
-        found = [*self.problems, *(problem for each in self.rounds for problem in each.problems)]
-        complete = len(self.rounds) == self.rounds_asked
-        return complete and not found and self.lost == self.duplicated == 0 and self.p95 <= LIMIT_SECONDS
+        return not self.found and self.p95 <= LIMIT_SECONDS
 
     def lines(self) -> Iterator[str]:
         yield f"{'fault':32} struck   p50   p95   max"
@@ -61,7 +74,8 @@ class Report:
         yield self._line("all", [each.seconds for each in self.rounds])
         yield f"{self.events} events, {self.poison} poison records, {self.late} late; {self.rows_read} records read"
         yield f"lost {self.lost}, duplicated {self.duplicated}, in {self.minutes:.1f} minutes with seed {self.seed}"
-        yield from (f"PROBLEM {problem}" for problem in self.problems)
+        yield f"load average while recovering: {percentile([each.load for each in self.rounds], 0.5):.1f} (median)"
+        yield from (f"PROBLEM {problem}" for problem in self.found)
         yield "PASSED" if self.passed else "FAILED"
 
     def _line(self, name: str, seconds: Sequence[float]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,7 +33,8 @@ def run_session(faults: list[str], seed: int, folder: Path, say: Say) -> Report:
         stage.start()
         stage.feeder.start()
         stage.wait_for_commits(0)
-        say(f"the job runs after {time.time() - began:.1f} s")
+        report.start_seconds = time.time() - stage.run.started_at
+        say(f"the job runs after {report.start_seconds:.1f} s")
         try:
             for each in _rounds(stage, faults, Random(seed)):
                 report.rounds.append(each)
@@ -57,6 +59,7 @@ def _rounds(stage: Stage, faults: list[str], chance: Random) -> Iterator[Round]:
             attempt=stage.attempt(),
             seconds=max(back.values()) - struck.at,
             first_seconds=min(back.values()) - struck.at,
+            load=os.getloadavg()[0],
             problems=tuple(checks.after_round(stage)),
         )
 

@@ -16,7 +16,7 @@ from faults.chaos.feeder import Feeder
 from faults.chaos.job import DEFINITION, QUERIES, SCHEMA, TOPIC, TOPICS, ledger_topic
 from faults.chaos.reader import CommittedReader
 from faults.chaos.tables import Tables
-from faults.running import Outcome, Run, command_line, commits_by_query, job_folder, processes
+from faults.running import QUICK_START, Outcome, Run, command_line, commits_by_query, job_folder, processes
 from support.cut_connection import Relay, relay_to
 from support.waiting import wait_until
 
@@ -27,6 +27,8 @@ from tidemark.testing.postgres_server import PostgresServer, running_postgres
 
 # Far beyond the 30 s that a recovery may take: what is not back by then does not come back.
 PATIENCE = 180.0
+# Code that is not optimised gets a fifth of the usual room, which a run of minutes fills.
+ROOM_FOR_CODE = "-XX:ReservedCodeCacheSize=240m"
 
 
 @dataclass
@@ -66,13 +68,15 @@ class Stage:
         variables = {
             "KAFKA": f"{HOST}:{self.kafka_relay.port}",
             "PG": f"{password}@{HOST}:{self.postgres_relay.port}/{place}",
+            "JAVA_TOOL_OPTIONS": f"{QUICK_START} {ROOM_FOR_CODE}",
         }
         self.runs.append(Run(folder, failpoints=str(self.armed), variables=variables))
 
     def move(self) -> Path:
-        """A copy of the job's folder as another machine would find it: nothing in it tells of processes here."""
+        """The job's folder as another machine would find it: it knows of no process here, and shares the attempts."""
         site = self.folder / f"site-{len(self.runs) + 1}"
-        shutil.copytree(self.site, site, ignore=shutil.ignore_patterns("scratch", "lock", "run.json"))
+        shutil.copytree(self.site, site, ignore=shutil.ignore_patterns("scratch", "lock", "run.json", "attempt"))
+        (job_folder(site) / "attempt").symlink_to((job_folder(self.site) / "attempt").resolve())
         return site
 
     def stop(self) -> Outcome:
