@@ -66,7 +66,7 @@ def _rounds(stage: Stage, faults: list[str], chance: Random) -> Iterator[Round]:
 
 def _finish(stage: Stage, report: Report) -> None:
     stage.feeder.finish()
-    wait_until(lambda: checks.all_is_out(stage) or stage.run.has_ended, PATIENCE, 0.1)
+    wait_until(lambda: checks.all_is_out(stage) or stage.run.has_ended(), PATIENCE, 0.1)
     outcome = stage.stop()
     if (outcome.code, outcome.summary.get("state")) != (0, "STOPPED"):
         report.problems.append(f"the job did not stop in order: {outcome}")

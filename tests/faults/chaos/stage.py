@@ -90,8 +90,8 @@ class Stage:
 
     def wait_for_commits(self, moment: float) -> dict[str, float]:
         """Until every query has committed an epoch after that moment."""
-        wait_until(lambda: len(self.commits_after(moment)) == len(QUERIES) or self.run.has_ended, PATIENCE, 0.05)
-        assert not self.run.has_ended, f"the run ended: {self.run.words[-5:]}"
+        wait_until(lambda: len(self.commits_after(moment)) == len(QUERIES) or self.run.has_ended(), PATIENCE, 0.05)
+        assert not self.run.has_ended(), f"the run ended: {self.run.words[-5:]}"
         return self.commits_after(moment)
 
     def _commits(self) -> dict[str, dict[int, float]]:
@@ -120,7 +120,7 @@ class Stage:
         written.rename(self.armed)
 
     def wait_for_strike(self) -> float:
-        wait_until(lambda: self.struck.exists() or self.run.has_ended, PATIENCE, 0.01)
+        wait_until(lambda: self.struck.exists() or self.run.has_ended(), PATIENCE, 0.01)
         return self.struck.stat().st_ctime
 
     @property
