@@ -90,10 +90,13 @@ def test_a_schedule_is_the_same_for_its_seed_and_has_every_fault() -> None:
 
 
 def test_a_refusal_counts_only_where_a_ledger_gave_it() -> None:
-    told = "the driver failed\n  File src/connectors/postgres/ledger.py\ntidemark.errors.Fenced: attempt 2"
-    assert refusers_in(f"connectors/kafka/ledger.py {told}") == {"postgres"}
-    assert refusers_in("the driver failed\nconnectors/kafka/ledger.py") == set()
-    assert refusers_in("") == set()
+    told = (
+        'File "connectors/{}/ledger.py", line 82, in check_turn\n  raise Fenced\ntidemark.errors.Fenced: attempt 2 of\n'
+    )
+    kafka, postgres = (told.format(name) for name in ("kafka", "postgres"))
+    assert refusers_in(f"connectors/kafka/ledger.py\n{postgres}") == {"postgres"}
+    assert refusers_in(f"{kafka}{postgres}") == {"kafka", "postgres"}
+    assert refusers_in(kafka.replace("ledger.py", "sink.py")) == refusers_in("") == set()
 
 
 def round_of(seconds: float, *problems: str) -> Round:

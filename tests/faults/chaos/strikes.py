@@ -86,24 +86,34 @@ def zombie(point: str, refuser: str, stage: Stage, chance: Random) -> Struck:
     old.signal(signal.SIGSTOP)
     os.killpg(driver, signal.SIGSTOP)
     stage.start(stage.move())
-    return Struck(at, time.time(), f"driver {driver} frozen at {point}", partial(_wake, old, driver, refuser))
+    return Struck(at, time.time(), f"driver {driver} frozen at {point}", partial(_wake, stage, old, driver, refuser))
 
 
-def _wake(old: Run, driver: int, refuser: str) -> str:
+def _wake(stage: Stage, old: Run, driver: int, refuser: str) -> str:
+    """The other system is silent meanwhile: this one has to refuse the zombie by itself."""
+    said = len(driver_log(old.folder))
+    silence, speak = {
+        "kafka": (stage.postgres.freeze, stage.postgres.thaw),
+        "postgres": (stage.broker.pause, stage.broker.resume),
+    }[refuser]
+    silence()
     os.killpg(driver, signal.SIGCONT)
     old.signal(signal.SIGCONT)
+    try:
+        wait_until(lambda: refusers_in(driver_log(old.folder)[said:]) or old.has_ended(), PATIENCE)
+    finally:
+        speak()
     outcome = old.wait()
     assert (outcome.code, outcome.summary["error"]["code"]) == (1, "fenced"), outcome
-    wait_until(lambda: not processes(old.folder), PATIENCE)
-    refusers = refusers_in(driver_log(old.folder))
+    refusers = refusers_in(driver_log(old.folder)[said:])
     assert refuser in refusers, f"refused by {refusers}, not by {refuser}"
     return f"woke up, was refused by {' and '.join(sorted(refusers))} and left"
 
 
 def refusers_in(log: str) -> set[str]:
-    """The connectors in whose code the last driver was told that it is not its turn."""
-    last = log.rpartition("the driver failed")[2]
-    return {name for name in ("kafka", "postgres") if f"connectors/{name}/ledger.py" in last and "Fenced" in last}
+    """The connectors in whose code the driver was told that it is not its turn, by what it says of its failure."""
+    told = [part.rpartition(".py")[0] for part in log.split("tidemark.errors.Fenced: attempt")[:-1]]
+    return {name for name in ("kafka", "postgres") for text in told if text.endswith(f"connectors/{name}/ledger")}
 
 
 # --- what it writes to --------------------------------------------------------------------------------------------
