@@ -10,9 +10,9 @@ from typing import Any
 from faults.chaos.events import BELLS, TARDY, WINDOW_MS, amount
 from faults.chaos.feeder import Feeder
 from faults.chaos.job import QUERY_OF, TABLES, TOPICS, ledger_topic
-from faults.chaos.stage import PATIENCE, Stage
+from faults.chaos.stage import Stage
 from faults.chaos.witness import Witness
-from faults.running import job_folder, processes
+from faults.running import PATIENCE, job_folder, processes
 from support.waiting import wait_until
 
 OUTPUTS = (*TOPICS.values(), *(ledger_topic(sink) for sink in TOPICS))
@@ -84,8 +84,8 @@ def _open_transactions(stage: Stage) -> Iterator[str]:
         ends = stage.topics.end_offsets(topic, committed=False)
 
         def stable(topic: str = topic, ends: dict[int, int] = ends) -> bool:
-            stage_ends = stage.topics.end_offsets(topic, committed=True)
-            return all(stage_ends[partition] >= end for partition, end in ends.items())
+            stable_ends = stage.topics.end_offsets(topic, committed=True)
+            return all(stable_ends[partition] >= end for partition, end in ends.items())
 
         yield from _awaited(f"{topic}: a transaction is left open", stable)
 
@@ -176,7 +176,7 @@ def _complete(witness: Witness, feeder: Feeder, late: set[tuple[str, int]]) -> I
         yield f"{witness.place}: {len(wrong)} windows are wrong or missing, {sorted(wrong)[:3]} among them"
 
 
-def _windows(feeder: Feeder, late: set[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
+def _windows(feeder: Feeder, late: set[tuple[str, int]]) -> Windows:
     """Recomputed from everything that was sent and not late."""
     held: Windows = defaultdict(lambda: (0, 0))
     for event in feeder.events:

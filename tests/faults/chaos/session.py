@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +11,9 @@ from random import Random
 
 from faults.chaos import checks
 from faults.chaos.report import Report, Round
-from faults.chaos.stage import PATIENCE, Stage, staged
+from faults.chaos.stage import Stage, staged
 from faults.chaos.strikes import FAULTS
+from faults.running import PATIENCE
 from support.waiting import wait_until
 
 Say = Callable[[str], None]
@@ -26,7 +28,8 @@ def schedule(seed: int, rounds: int) -> list[str]:
     return names[:rounds]
 
 
-def run_session(faults: list[str], seed: int, folder: Path, say: Say) -> Report:
+def run_session(faults: list[str], seed: int, folder: Path, say: Say, enough: threading.Event | None = None) -> Report:
+    """Every fault in its turn, until that is `enough`."""
     report = Report(seed, len(faults))
     began = time.time()
     with staged(folder, seed) as stage:
@@ -39,6 +42,8 @@ def run_session(faults: list[str], seed: int, folder: Path, say: Say) -> Report:
             for each in _rounds(stage, faults, Random(seed)):
                 report.rounds.append(each)
                 say(each.line())
+                if enough is not None and enough.is_set():
+                    break
             _finish(stage, report)
         except (AssertionError, TimeoutError, ValueError) as stuck:
             report.problems.append(f"{type(stuck).__name__}: {stuck}")

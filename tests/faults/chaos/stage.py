@@ -16,7 +16,7 @@ from faults.chaos.feeder import Feeder
 from faults.chaos.job import DEFINITION, QUERIES, SCHEMA, TOPIC, TOPICS, ledger_topic
 from faults.chaos.reader import CommittedReader
 from faults.chaos.tables import Tables
-from faults.running import QUICK_START, Outcome, Run, command_line, commits_by_query, job_folder, processes
+from faults.running import PATIENCE, QUICK_START, Outcome, Run, command_line, commits_by_query, job_folder, processes
 from support.cut_connection import Relay, relay_to
 from support.waiting import wait_until
 
@@ -25,8 +25,6 @@ from tidemark.testing.kafka_broker import HOST, KafkaBroker, free_ports
 from tidemark.testing.kafka_topics import Topics
 from tidemark.testing.postgres_server import PostgresServer, running_postgres
 
-# Far beyond the 30 s that a recovery may take: what is not back by then does not come back.
-PATIENCE = 180.0
 # Code that is not optimised gets a fifth of the usual room, which a run of minutes fills.
 ROOM_FOR_CODE = "-XX:ReservedCodeCacheSize=240m"
 

@@ -13,8 +13,8 @@ from functools import partial
 from random import Random
 
 from faults.chaos.job import QUERIES
-from faults.chaos.stage import PATIENCE, Stage
-from faults.running import Run, driver_log, is_alive, processes
+from faults.chaos.stage import Stage
+from faults.running import PATIENCE, Run, driver_log, is_alive, processes
 from support.cut_connection import Relay
 from support.waiting import wait_until
 
