@@ -3,8 +3,12 @@ SHELL := /bin/bash
 BIN := .venv/bin
 TYPED := src tests $(wildcard bench/*.py scripts/*.py)
 
+ROUNDS ?= 50
+SEED ?= 1
+REPORT ?= chaos-report.json
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large bench-kafka bench-postgres docs clean
+.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large bench-kafka bench-postgres chaos docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +52,9 @@ bench-kafka: setup ## Kafka to Kafka, exactly once, against Spark's at-least-onc
 
 bench-postgres: setup ## upserts into PostgreSQL against bare COPY and INSERT … ON CONFLICT
 	$(BIN)/python -m bench.postgres_upsert
+
+chaos: setup ## one job through ROUNDS faults in the order of SEED; the report is in REPORT
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m faults.chaos --rounds $(ROUNDS) --seed $(SEED) --report $(REPORT)
 
 docs: setup ## regenerate the reference from the code
 	$(BIN)/python scripts/generate_docs.py

@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tidemark.data_plane.failpoints import POINTS, VARIABLE, Failpoints
+from tidemark.data_plane.failpoints import POINTS, STRUCK, VARIABLE, Failpoints
 
 QUERY = "visits"
 Killed = list[tuple[int, int]]
@@ -84,3 +85,26 @@ def test_a_strike_ends_the_process_there_and_then() -> None:
     assert done.returncode == -signal.SIGKILL
     assert done.stdout == "before\n"
     assert "struck at visits:mid_sink@1" in done.stderr
+
+
+def test_a_file_arms_a_running_driver_once_whatever_its_attempt(killed: Killed, tmp_path: Path) -> None:
+    armed = tmp_path / "armed"
+    points = Failpoints(str(armed), QUERY, attempt=7)
+    points.reach("mid_sink", 3)
+    assert killed == []
+    armed.write_text("visits:mid_sink\n")
+    points.reach("after_log", 4)
+    Failpoints(str(armed), "per_minute", attempt=7).reach("mid_sink", 4)
+    assert killed == []
+    points.reach("mid_sink", 4)
+    points.reach("mid_sink", 5)
+    assert killed == [(os.getpid(), signal.SIGKILL)]
+    assert not armed.exists()
+    assert Path(f"{armed}{STRUCK}").exists()
+
+
+def test_a_driver_can_be_frozen_instead(killed: Killed, tmp_path: Path) -> None:
+    armed = tmp_path / "armed"
+    armed.write_text("between_sinks!SIGSTOP")
+    Failpoints(str(armed), QUERY, attempt=1).reach("between_sinks", 0)
+    assert killed == [(os.getpid(), signal.SIGSTOP)]

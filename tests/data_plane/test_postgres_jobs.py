@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -169,5 +170,36 @@ def test_an_outage_longer_than_sink_retry_fails_the_job_and_the_next_start_goes_
     finally:
         postgres.start()
     assert caught.value.step in ("out", "bad", "refused", "refused_files")
+    assert shop.drain().state == "FINISHED"
+    assert_complete(shop, database)
+
+
+def test_a_job_that_has_failed_does_not_wait_for_the_outage_of_another_query_to_end(
+    shop: Shop, database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`sink_retry` is five minutes, which the new attempt would have to wait for."""
+    waiting = threading.Event()
+    pause = JobDriver._pause
+
+    def note_pause(self: JobDriver, seconds: float) -> None:
+        waiting.set()
+        pause(self, seconds)
+
+    def strike(self: Failpoints, point: str, epoch: int) -> None:
+        if self._query == "orders" and point == "after_log":
+            assert waiting.wait(60)
+            raise Crash(point)
+
+    monkeypatch.setattr(JobDriver, "_pause", note_pause)
+    monkeypatch.setattr(Failpoints, "reach", strike)
+    began = time.monotonic()
+    try:
+        with pytest.raises(Crash):
+            shop.drain(lambda message: postgres.kill() if isinstance(message, Started) else None)
+    finally:
+        postgres.start()
+    assert time.monotonic() - began < 60
+    monkeypatch.undo()
+    monkeypatch.setenv("PG", database)
     assert shop.drain().state == "FINISHED"
     assert_complete(shop, database)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,14 +36,16 @@ class Outcome:
 class Run:
     """Starts the command at once; `words` are its lines on standard error, each with the time it came."""
 
-    def __init__(self, folder: Path, *options: str, failpoints: str = "") -> None:
+    def __init__(
+        self, folder: Path, *options: str, failpoints: str = "", variables: Mapping[str, str] | None = None
+    ) -> None:
         self.folder = folder
         self.started_at = time.time()
         self.words: list[tuple[float, str]] = []
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tidemark", "run", "job.yaml", "--json", *options],
             cwd=folder,
-            env=environment(failpoints),
+            env={**environment(failpoints), **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -128,6 +131,15 @@ def commits(folder: Path) -> list[float]:
     """When each epoch that is committed by now, of any query, was committed."""
     entries = job_folder(folder).glob("queries/*/commits/[0-9]*")
     return sorted(entry.stat().st_mtime for entry in entries)
+
+
+def commits_by_query(folder: Path) -> dict[str, dict[int, float]]:
+    """The epochs of each query that are committed by now, and when that was."""
+    found: dict[str, dict[int, float]] = {}
+    for entry in job_folder(folder).glob("queries/*/commits/[0-9]*"):
+        with contextlib.suppress(FileNotFoundError):
+            found.setdefault(entry.parents[1].name, {})[int(entry.name)] = entry.stat().st_mtime
+    return found
 
 
 def driver_log(folder: Path) -> str:

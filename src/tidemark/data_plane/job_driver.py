@@ -230,7 +230,8 @@ class JobDriver:
                 raise driver.failure
 
     def _abandon_queries(self) -> None:
-        """After a failure: no query of the job goes on when one of them cannot."""
+        """After a failure: no query of the job goes on when one of them cannot, nor waits for a sink to come back."""
+        self._stop_asked.set()
         if jvm_is_alive(self._spark):
             for driver in self.queries:
                 if driver.started and driver.query.isActive:

@@ -97,6 +97,13 @@ def test_every_refusal_has_a_name_and_a_hint(code: int, kind: type[Exception]) -
     assert (fault.step, bool(fault.hint)) == ("out", True)
 
 
+@pytest.mark.parametrize("code", [*faults.FENCED, KafkaError._FATAL])
+def test_a_producer_that_was_given_up_is_asked_whose_turn_it_is(code: int) -> None:
+    """A row handed to a fenced producer is refused with `_FATAL`, which does not say that it is fenced."""
+    assert faults.is_fenced(KafkaError(code))
+    assert not faults.is_fenced(KafkaError(KafkaError._MSG_TIMED_OUT))
+
+
 def test_a_login_cannot_break_out_of_its_quotes() -> None:
     security = {"mechanism": "PLAIN", "username": 'a" required x="', "password": 'p\\"w'}
     assert login_configuration(security).endswith('required username="a\\" required x=\\"" password="p\\\\\\"w";')

@@ -87,6 +87,28 @@ sinks:
     assert bad[3]["_error_code"] == "wrong_type"
 
 
+def test_a_payload_may_have_the_names_that_records_have(make_job: MakeJob, topics: Topics, name: str) -> None:
+    columns = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+    row = dict.fromkeys(columns, "mine")
+    topics.create(name)
+    topics.produce(name, [Record(json.dumps(row).encode(), b"k"), Record(b"{")])
+    schema = ", ".join(f"{column}: string" for column in columns)
+    job = make_job(f"""\
+sources:
+  events: {{kafka: {{topic: {name}, servers: SERVERS}}, schema: {{{schema}}}, key: key}}
+operators:
+  per_key: {{type: aggregate, input: events, key: [key, topic], aggregate: {{offset: max(offset)}}}}
+sinks:
+  out: {{input: events, files: {{path: out, format: jsonl}}}}
+  totals: {{input: per_key, files: {{path: totals, format: jsonl}}}}
+  bad: {{input: events.errors, files: {{path: bad, format: jsonl}}}}
+""")
+    job.drain()
+    assert job.rows("out") == [row]
+    assert job.rows("totals") == [{"key": "mine", "topic": "mine", "offset": "mine"}]
+    assert [(bad["_offset"], bad["_key"]) for bad in job.rows("bad")] == [(1, None)]
+
+
 @pytest.mark.parametrize(
     ("format_", "value", "expected"),
     [("raw", b"\xff\x00", "/wA="), ("raw", None, None), ("text", b"h\xc3\xa9", "hé")],

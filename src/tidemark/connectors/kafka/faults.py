@@ -98,8 +98,11 @@ def error_of(refused: KafkaException) -> KafkaError:
 
 
 def is_fenced(error: KafkaError) -> bool:
-    """Whether this producer is of no more use, while another one may be."""
-    return error.code() in FENCED or error.fatal()
+    """Whether this producer is of no more use, while another one may be.
+
+    The code `_FATAL` alone says that it was given up earlier: who is in the way is then not told.
+    """
+    return error.code() in FENCED or error.code() == KafkaError._FATAL or error.fatal()
 
 
 def may_work_later(error: KafkaError) -> bool:

@@ -25,6 +25,8 @@ from tidemark.errors import SourceUnreadable
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+# What Spark calls the parts of a record; renamed, because a payload may have columns of these names.
+_PARTS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 # Spark's word for the first offset of a partition.
 _EARLIEST = -2
 
@@ -113,21 +115,21 @@ class KafkaSource:
 
     def _records(self, frame: DataFrame) -> Records:
         return Records(
-            frame,
-            F.concat_ws("/", "topic", "partition", "offset"),
-            value=F.col("value").cast("string"),
-            time=F.col("timestamp"),
-            key=F.make_valid_utf8(F.col("key").cast("string")),
+            frame.withColumnsRenamed({name: _renamed(name) for name in _PARTS}),
+            F.concat_ws("/", _part("topic"), _part("partition"), _part("offset")),
+            value=_part("value").cast("string"),
+            time=_part("timestamp"),
+            key=F.make_valid_utf8(_part("key").cast("string")),
             partition=self._partition_column(),
-            offset=F.col("offset"),
-            headers=_headers(F.col("headers")),
+            offset=_part("offset"),
+            headers=_headers(_part("headers")),
         )
 
     def _partition_column(self) -> Column:
         if len(self._topics) == 1:
-            return F.col("partition")
-        place = F.array_position(F.array(*[F.lit(topic) for topic in self._topics]), F.col("topic")) - 1
-        return F.col("partition") * len(self._topics) + place
+            return _part("partition")
+        place = F.array_position(F.array(*[F.lit(topic) for topic in self._topics]), _part("topic")) - 1
+        return _part("partition") * len(self._topics) + place
 
     # --- how far it is ----------------------------------------------------------------------------------------
 
@@ -175,6 +177,14 @@ class KafkaSource:
     @cached_property
     def _noted(self) -> GroupOffsets:
         return GroupOffsets(self._admin, self._group)
+
+
+def _renamed(name: str) -> str:
+    return f"__tm_kafka_{name}"
+
+
+def _part(name: str) -> Column:
+    return F.col(_renamed(name))
 
 
 def _parsed(offsets: object) -> dict[str, Any]:
