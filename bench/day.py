@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.day_cluster import LostExecutor
+from bench.day_kills import Kills
 from bench.day_report import Report
 from bench.day_script import Day
 
@@ -21,7 +23,15 @@ def scripted(folder: Path, report: Report) -> None:
     Day(folder, report).run()
 
 
-PARTS: dict[str, Part] = {"script": scripted}
+def kills(folder: Path, report: Report) -> None:
+    Kills(folder, report).run()
+
+
+def cluster(folder: Path, report: Report) -> None:
+    LostExecutor(folder, report).run()
+
+
+PARTS: dict[str, Part] = {"script": scripted, "kills": kills, "cluster": cluster}
 
 
 def main() -> int:

@@ -43,7 +43,7 @@ def strict_from(batch: int) -> str:
     return f"{ALL_ORDERS} AND (batch < {batch} OR amount > {STRICT})"
 
 
-_ORDERS = """\
+ORDERS_SOURCE = """\
   orders:
     files: {path: in/orders, format: jsonl, max_files_per_epoch: 20}
     schema: {batch: long, order_id: string, store: string, user: string, amount: long, ts: timestamp}
@@ -60,7 +60,7 @@ name: narrow
 parallelism: {shape.parallelism}
 epoch: {{interval: 1s}}
 sources:
-{_ORDERS}operators:
+{ORDERS_SOURCE}operators:
   valid: {{type: filter, input: orders, where: "{shape.where}"}}
   per_minute: {{type: window, input: valid, key: [store], window: {{tumbling: 1m}}, aggregate: {{{shape.aggregate}}}}}
 sinks:
@@ -76,7 +76,7 @@ name: wide
 parallelism: {shape.parallelism}
 epoch: {{interval: 1s}}
 sources:
-{_ORDERS}  clicks:
+{ORDERS_SOURCE}  clicks:
     files: {{path: in/clicks, format: jsonl, max_files_per_epoch: 20}}
     schema: {{store: string, amount: long, ts: timestamp}}
     event_time: ts
@@ -283,3 +283,11 @@ def differences(found: list[Row], expected: list[Row], *ignored: str) -> str:
         return ""
     example = next(iter(missing or surplus))
     return f"{missing.total()} rows missing, {surplus.total()} too many, such as {example}"
+
+
+def tick_differences(folder: Path) -> tuple[str, str]:
+    """The first window begins when the job does, and so is as long as the others."""
+    rows = sorted(table_rows(folder / "ticks.db", "ticks"), key=lambda row: str(row["window_start"]))
+    found = [{"c": row["c"], "low": row["low"]} for row in rows]
+    wrong = differences(found, [{"c": TICKS, "low": number * TICKS} for number in range(len(rows))])
+    return wrong or ("" if len(rows) > 10 else "hardly any windows"), f"{len(rows)} rows"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.day_jobs import (
-    TICKS,
     WITH_BIGGEST,
     Feed,
     Oracle,
@@ -20,6 +19,7 @@ from bench.day_jobs import (
     narrow,
     strict_from,
     table_rows,
+    tick_differences,
     ticks,
     wide,
 )
@@ -199,14 +199,6 @@ def settle(done: Callable[[], bool]) -> None:
         wait_until(done, "the last rows", 120)
     except TimeoutError as problem:
         print(problem)
-
-
-def tick_differences(folder: Path) -> tuple[str, str]:
-    """The first window begins when the job does, and so is as long as the others."""
-    rows = sorted(table_rows(folder / "ticks.db", "ticks"), key=lambda row: str(row["window_start"]))
-    found = [{"c": row["c"], "low": row["low"]} for row in rows]
-    wrong = differences(found, [{"c": TICKS, "low": number * TICKS} for number in range(len(rows))])
-    return wrong or ("" if len(rows) > 10 else "hardly any windows"), f"{len(rows)} rows"
 
 
 SCENES: tuple[Callable[[Day], None], ...] = (
