@@ -231,6 +231,8 @@ class JobDriver:
         for driver in self.queries:
             if driver.failure is not None and not isinstance(driver.failure, StopRequested | Outgrown):
                 raise driver.failure
+        self._board.stopped()
+        self._look_at_status("STOPPING")
 
     def _abandon_queries(self) -> None:
         """After a failure: no query of the job goes on when one of them cannot."""
