@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from tidemark.connectors.generator.source import Numbers
 from tidemark.data_plane.query.lowering.columns import event_time
-from tidemark.data_plane.session import SETTINGS
+from tidemark.data_plane.session import SETTINGS, settings_of
 from tidemark.data_plane.spark_internals import (
     Execution,
     arrow_batches,
@@ -371,7 +371,7 @@ def test_a_truncated_log_stops_spark_for_good(feed: Feed, checkpoint: Path, log:
 
 def test_every_setting_is_in_force(spark: SparkSession) -> None:
     known = dict(spark.sparkContext.getConf().getAll())
-    for name, value in SETTINGS:
+    for name, value in (*SETTINGS, *settings_of("local[2]", 2)):
         # Spark puts options of its own around those for Java.
         assert value in known[name].split() if name.endswith("JavaOptions") else known[name] == value, name
 

@@ -32,6 +32,7 @@ from tidemark.data_plane.listener import SparkSignals
 from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
 from tidemark.data_plane.query_driver import Outgrown, QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
+from tidemark.data_plane.report.executors import ExecutorWatch
 from tidemark.data_plane.report.measures import TaskTimes
 from tidemark.data_plane.report.status import QueryBoard, StatusBoard
 from tidemark.data_plane.secrets import resolve
@@ -64,6 +65,7 @@ class JobDriver:
         self._spec = spec
         self._spark = spark
         self._send = send
+        self._executors = ExecutorWatch(spark, send)
         self._source_types = source_types
         self._sink_types = sink_types
         self._clock = clock
@@ -194,6 +196,7 @@ class JobDriver:
                 driver.on_idle()
         if not jvm_is_alive(self._spark):
             raise EngineFault("the Java process behind Spark is gone", hint="it is started again from the last epoch")
+        self._executors.look()
         for driver in self.queries:
             if driver.query.isActive:
                 continue
@@ -228,6 +231,8 @@ class JobDriver:
         for driver in self.queries:
             if driver.failure is not None and not isinstance(driver.failure, StopRequested | Outgrown):
                 raise driver.failure
+        self._board.stopped()
+        self._look_at_status("STOPPING")
 
     def _abandon_queries(self) -> None:
         """After a failure: no query of the job goes on when one of them cannot, nor waits for a sink to come back."""

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tidemark.errors import EnvironmentFault
+
+_LOOPBACK = "127.0.0.1"
+_STANDALONE = re.compile(r"spark://(?P<host>[^,]+?):(?P<port>[0-9]+)(,|$)")
 _STATE = "spark.sql.streaming.stateStore"
 # Whether Spark keeps offsets under the names of sources, rather than by their place in the query.
 SOURCE_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 SETTINGS: tuple[tuple[str, str], ...] = (
     ("spark.ui.enabled", "false"),
     ("spark.ui.showConsoleProgress", "false"),
-    ("spark.driver.bindAddress", "127.0.0.1"),
-    ("spark.driver.host", "127.0.0.1"),
     ("spark.driver.maxResultSize", "0"),
     ("spark.driver.extraJavaOptions", "-Xss8m"),
     ("spark.executor.extraJavaOptions", "-Xss8m"),
@@ -54,6 +58,37 @@ SETTINGS: tuple[tuple[str, str], ...] = (
 )
 
 
+def settings_of(master: str, parallelism: int) -> tuple[tuple[str, str], ...]:
+    """Where tasks run decides who must reach the driver, and how many of a cluster's cores a job may take.
+
+    On a standalone cluster that is a core for each key group: without a limit the first job would take them all.
+    """
+    if master.startswith("local"):
+        return _at(_LOOPBACK)
+    if (cluster := _STANDALONE.match(master)) is None:
+        return ()
+    host, port = cluster["host"].strip("[]"), int(cluster["port"])
+    return (*_at(_address_towards(host, port)), ("spark.cores.max", str(parallelism)))
+
+
+def _at(address: str) -> tuple[tuple[str, str], ...]:
+    return (("spark.driver.bindAddress", address), ("spark.driver.host", address))
+
+
+def _address_towards(host: str, port: int) -> str:
+    """The address of this machine from which that host is reached; nothing is sent to find out."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)
+            found: str = probe.getsockname()[0]
+            return found
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the Spark master {host} cannot be reached: {error.strerror or error}", hint="correct TIDEMARK_MASTER"
+        ) from None
+
+
 def create_session(
     app_name: str,
     *,
@@ -64,13 +99,14 @@ def create_session(
 ) -> SparkSession:
     """Starts (or joins) the Spark session of this process with Tidemark's settings; `jars` are beside Spark's own."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     builder = SparkSession.builder.appName(app_name).master(master)
     builder = builder.config("spark.driver.memory", driver_memory)
     builder = builder.config("spark.sql.shuffle.partitions", str(parallelism))
     if jars:
         builder = builder.config("spark.jars", ",".join(map(str, jars)))
-    for name, value in SETTINGS:
+    for name, value in (*SETTINGS, *settings_of(master, parallelism)):
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

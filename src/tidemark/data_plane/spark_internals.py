@@ -29,6 +29,15 @@ class EpochFacts:
     started_ms: int
 
 
+@dataclass(frozen=True)
+class LostExecutor:
+    """`reason` is Spark's word for it, of one line."""
+
+    id: str
+    address: str
+    reason: str
+
+
 class Execution:
     """The micro-batch execution behind a running query."""
 
@@ -120,6 +129,22 @@ def stage_seconds(spark: SparkSession, job: int) -> list[float]:
     stages = store.job(job).stageIds()
     ids = sorted(stages.apply(index) for index in range(stages.size()))
     return [store.lastStageAttempt(stage).executorRunTime() / 1000 for stage in ids]
+
+
+def lost_executors(spark: SparkSession) -> list[LostExecutor]:
+    """The executors that this session had and has no more, as far as Spark remembers: the last hundred."""
+    known = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    summaries = (known.apply(index) for index in range(known.size()))
+    return [
+        LostExecutor(summary.id(), summary.hostPort(), _first_line(summary.removeReason()))
+        for summary in summaries
+        if not summary.isActive()
+    ]
+
+
+def _first_line(text: JavaObject) -> str:
+    """Of an optional text of Scala's; the lines that follow are stack traces and advice."""
+    return str(text.get()).strip().split("\n")[0] if text.isDefined() else ""
 
 
 def jvm_is_alive(spark: SparkSession) -> bool:

@@ -32,7 +32,10 @@ _DISK_SECONDS = 10.0
 
 @dataclass
 class QueryBoard:
-    """What is known of one query. `committed` is called by one thread, the rest by another."""
+    """What is known of one query. `committed` is called by one thread, the rest by another.
+
+    Of one that has `stopped`, every epoch is committed, though Spark's word of the last ones may come too late.
+    """
 
     id: str
     progress: Progress
@@ -40,6 +43,7 @@ class QueryBoard:
     report: EpochCommitted | None = None
     measures: EpochMeasures | None = None
     committed_at: datetime | None = None
+    stopped: bool = False
     rates: dict[str, float] = field(default_factory=dict)
     sink_commits: dict[str, tuple[int, datetime]] = field(default_factory=dict)
     _clock: float = field(default_factory=time.monotonic)
@@ -68,12 +72,10 @@ class QueryBoard:
     def status(self) -> QueryStatus:
         watermark = to_datetime(self.progress.watermark.value)
         if self.report is None or self.measures is None or self.committed_at is None:
-            last = self.progress.last_epoch
-            known_as = None if last is None else last + self.progress.shift
-            return QueryStatus(id=self.id, epoch=known_as, watermark=watermark)
+            return QueryStatus(id=self.id, epoch=self._last_written(), watermark=watermark)
         return QueryStatus(
             id=self.id,
-            epoch=self.report.epoch,
+            epoch=self._last_written() if self.stopped else self.report.epoch,
             watermark=watermark,
             duration_ms=self.report.duration_ms,
             events=self.report.events,
@@ -85,6 +87,10 @@ class QueryBoard:
                 bytes=self._bytes,
             ),
         )
+
+    def _last_written(self) -> int | None:
+        last = self.progress.last_epoch
+        return None if last is None else last + self.progress.shift
 
     def sources(self) -> dict[str, SourceStatus]:
         offsets = self.measures.offsets if self.measures else {}
@@ -105,6 +111,11 @@ class StatusBoard:
         lags = [query.measures.lag for query in self.queries if query.measures and query.measures.lag is not None]
         if lags:
             self.trend.add(time.monotonic(), max(lags))
+
+    def stopped(self) -> None:
+        """All queries have stopped at the end of their epochs."""
+        for query in self.queries:
+            query.stopped = True
 
     def status(self, state: Literal["STARTING", "RUNNING", "STOPPING"], total: Accounting) -> DriverStatus:
         marks = [query.progress.watermark.value for query in self.queries]
