@@ -48,6 +48,7 @@ def note(partition: int, number: int, time: int | None) -> Record:
     return Record(POISON if time is None else json.dumps(fields).encode(), b"key", partition, headers={"h": b"v"})
 
 
+@pytest.mark.slow
 def test_dead_letters_of_source_operator_and_sink(
     spark: SparkSession,
     tmp_path: Path,
