@@ -4,7 +4,7 @@ BIN := .venv/bin
 TYPED := src tests $(wildcard bench/*.py scripts/*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large bench-kafka bench-postgres docs clean
+.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large bench-kafka bench-postgres day docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ bench-kafka: setup ## Kafka to Kafka, exactly once, against Spark's at-least-onc
 
 bench-postgres: setup ## upserts into PostgreSQL against bare COPY and INSERT … ON CONFLICT
 	$(BIN)/python -m bench.postgres_upsert
+
+day: setup ## a scripted day of jobs on a real server, kills, and a cluster that loses an executor
+	$(BIN)/python -m bench.day
 
 docs: setup ## regenerate the reference from the code
 	$(BIN)/python scripts/generate_docs.py
