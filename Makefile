@@ -8,7 +8,7 @@ SEED ?= 1
 REPORT ?= chaos-report.json
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large bench-kafka bench-postgres chaos docs clean
+.PHONY: help setup demo test lint format types contracts unit bench-overhead bench-large bench-kafka bench-postgres chaos day docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench-postgres: setup ## upserts into PostgreSQL against bare COPY and INSERT â€
 
 chaos: setup ## one job through ROUNDS faults in the order of SEED; the report is in REPORT
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m faults.chaos --rounds $(ROUNDS) --seed $(SEED) --report $(REPORT)
+
+day: setup ## a scripted day of jobs on a real server, kills, and a cluster that loses an executor
+	$(BIN)/python -m bench.day
 
 docs: setup ## regenerate the reference from the code
 	$(BIN)/python scripts/generate_docs.py

@@ -1,12 +1,13 @@
 """A job on a real standalone cluster of this machine, and an executor of it that is killed.
 
 The cluster is started from the Spark that pip installed: one master, two workers, all on loopback. The job has Python
-on both sides of its epochs, in a generated source and in a dedup, so executors must find Tidemark too.
+in a generated source and in a dedup, and reads from Kafka: executors must find Tidemark and the jars of the connector.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import signal
 import socket
@@ -14,17 +15,32 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 
-from bench.day_jobs import ORDERS_SOURCE, TICKS, Feed, Oracle, differences, file_rows, tick_differences
+from bench.day_jobs import (
+    CLICKS,
+    ORDERS_SOURCE,
+    TICKS,
+    Feed,
+    Oracle,
+    clicks_of,
+    differences,
+    file_rows,
+    iso,
+    tick_differences,
+)
 from bench.day_report import Report
 from bench.day_script import settle
 from bench.day_server import Server, processes_with, wait_until
+from tidemark.testing.kafka_broker import KafkaBroker
+from tidemark.testing.kafka_topics import Record, Topics
 
 RECOVERY_SECONDS = 30.0
 WORKERS = 2
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 QUERIES = ("per_minute", "per_second")
+CLICK_BATCHES = 60
 _END_SECONDS = 20
 JOB = f"""\
 tidemark: 1
@@ -36,6 +52,12 @@ sources:
     generator: {{rate: {TICKS}, start: "2026-01-01T00:00:00Z", partitions: 2, columns: {{num: n}}}}
     schema: {{num: long}}
     watermark: {{delay: 0s}}
+  clicks:
+    kafka: {{topic: clicks, servers: $KAFKA}}
+    format: json
+    schema: {{store: string, amount: long, ts: timestamp}}
+    event_time: ts
+    watermark: {{delay: 0s, idle_timeout: 1h}}
 operators:
   valid: {{type: filter, input: orders, where: "amount > 0"}}
   once: {{type: dedup, input: valid, by: [order_id], within: 10m}}
@@ -46,7 +68,9 @@ operators:
     window: {{tumbling: 1m}}
     aggregate: {{events: count(), revenue: sum(amount)}}
   per_second: {{type: window, input: ticks, window: {{tumbling: 1s}}, aggregate: {{c: count(), low: min(num)}}}}
+  per_store: {{type: window, input: clicks, key: [store], window: {{tumbling: 1m}}, aggregate: {{c: count()}}}}
 sinks:
+  clicks_out: {{input: per_store, files: {{path: clicks, format: jsonl}}}}
   out: {{input: per_minute, files: {{path: clustered, format: jsonl}}}}
   ticks_out: {{input: per_second, sqlite: {{path: ticks.db, table: ticks, mode: append}}}}
 """
@@ -99,12 +123,14 @@ class LostExecutor:
         self._folder = folder
         self._report = report
         self._cluster = Cluster(folder)
-        self._server = Server(folder, {"TIDEMARK_MASTER": self._cluster.address})
+        self._broker = KafkaBroker()
+        self._server = Server(folder, {"TIDEMARK_MASTER": self._cluster.address, "KAFKA": self._broker.servers})
         self._feed = Feed(folder)
         self._job = ""
 
     def run(self) -> None:
-        with ExitStack() as stack:
+        with self._broker, ExitStack() as stack:
+            self._publish_clicks()
             stack.callback(self._cluster.close)
             self._cluster.start()
             self._server.start()
@@ -112,16 +138,24 @@ class LostExecutor:
             self._feed.start()
             stack.callback(self._feed.stop)
             self._job = self._server.submit(JOB)
-            self._server.wait_beyond(self._job, dict.fromkeys(QUERIES, 3))
+            self._server.wait_beyond(self._job, {**dict.fromkeys(QUERIES, 3), "per_store": 0})
             self._report.check("the job runs on executors of the cluster", len(_executors()) == WORKERS)
             self._kill_an_executor()
             self._compare()
+
+    def _publish_clicks(self) -> None:
+        """All there will be, and one so late that their windows close."""
+        rows = [row for batch in range(CLICK_BATCHES) for row in clicks_of(batch)]
+        last = {"store": "end", "ts": rows[-1]["ts"] + timedelta(hours=1)}
+        topics = Topics(self._broker.servers)
+        topics.create("clicks")
+        topics.produce("clicks", [Record(json.dumps(row, default=iso).encode()) for row in [*rows, last]])
 
     def _kill_an_executor(self) -> None:
         epochs = self._server.epochs(self._job)
         killed = time.time()
         os.kill(_executors()[0], signal.SIGKILL)
-        self._server.wait_beyond(self._job, epochs)
+        self._server.wait_beyond(self._job, {**epochs, "per_store": -1})
         took = max(self._next_commit(query, killed) for query in QUERIES) - killed
         self._report.check(
             "next committed epoch of both queries after the kill of an executor",
@@ -139,12 +173,14 @@ class LostExecutor:
         return [event["cause"] for event in self._server.events(self._job) if event["kind"] == "warning"]
 
     def _compare(self) -> None:
-        self._server.wait_beyond(self._job, self._server.epochs(self._job))
+        self._server.wait_beyond(self._job, {**self._server.epochs(self._job), "per_store": -1})
         self._feed.close()
         expected = Oracle(self._feed.batches).per_minute(clicks=False)
         settle(lambda: len(file_rows(self._folder / "clustered")) >= len(expected))
         wrong = differences(file_rows(self._folder / "clustered"), expected, "biggest")
         self._report.same("the results equal the oracle", wrong, f"{len(expected)} rows")
+        held = sum(row["c"] for row in file_rows(self._folder / "clicks"))
+        self._report.check("every click was counted once", held == CLICK_BATCHES * CLICKS, f"{held} clicks")
         self._report.same("the generated windows are whole", *tick_differences(self._folder))
 
 

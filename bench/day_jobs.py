@@ -196,7 +196,7 @@ class Feed:
                 self.batches += 1
 
     def _write(self, name: str, rows: list[Row], more: list[str] | None = None) -> None:
-        lines = [json.dumps(row, default=_iso) for row in rows] + (more or [])
+        lines = [json.dumps(row, default=iso) for row in rows] + (more or [])
         hidden = self._folder / f".{name}-{self.batches:06d}"
         hidden.write_text("\n".join(lines) + "\n", encoding="utf-8")
         os.replace(hidden, self._folder / name / f"{self.batches:06d}.jsonl")
@@ -246,10 +246,10 @@ def _minute(moment: datetime) -> datetime:
 
 
 def _window(begin: datetime, size: timedelta, **values: Any) -> Row:
-    return {**values, "window_start": _iso(begin), "window_end": _iso(begin + size)}
+    return {**values, "window_start": iso(begin), "window_end": iso(begin + size)}
 
 
-def _iso(moment: datetime) -> str:
+def iso(moment: datetime) -> str:
     text = moment.isoformat(timespec="microseconds")
     return text.replace(".000000", "").replace("+00:00", "Z")
 
