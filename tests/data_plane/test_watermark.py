@@ -102,3 +102,20 @@ def test_a_replay_does_not_fall_behind_its_log_and_a_drain_goes_to_the_end() -> 
     assert watermark.advance() == 80_000_000
     watermark.drain()
     assert watermark.advance() == END_OF_TIME
+
+
+def test_a_partition_beside_busy_ones_falls_idle_with_the_epochs_that_pass_it_by() -> None:
+    watermark = QueryWatermark.of([(source("s"), 2), (source("t"), 1)])
+    watermark.read({"s": {0: 50_000_000, 1: 1_000_000}, "t": {0: 50_000_000}}, {})
+    for _ in range(2):
+        watermark.read({"s": {0: 60_000_000}, "t": {}}, {"s": 16_000_000})
+    assert watermark.advance() == 50_000_000 - DELAY * 1000
+
+
+def test_an_epoch_without_events_does_not_move_time_by_itself() -> None:
+    watermark = QueryWatermark.of([(source("s"), 1)])
+    watermark.read({"s": {0: 50_000_000}}, {})
+    before = watermark.advance()
+    for _ in range(10):
+        watermark.read({"s": {}}, {"s": 60_000_000})
+    assert watermark.advance() == before

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
@@ -150,13 +150,8 @@ class QueryDriver:
 
     def _advance_watermark(self, counts: EpochCounts) -> None:
         watermark = self.progress.watermark
-        since_planned = self._since_planned()
-        for node in self._runner.query.sources:
-            _, _, _, *newest = counts.observed.get(f"source:{node}", [0, 0, 0])
-            heard = {index: value for index, value in enumerate(newest) if value is not None}
-            if isinstance(self._sources[node], GrowingSource):
-                watermark.quiet(node, since_planned, heard)
-            watermark.saw(node, heard)
+        growing = [node for node, source in self._sources.items() if isinstance(source, GrowingSource)]
+        watermark.read(_newest(counts, self._runner.query.sources), dict.fromkeys(growing, self._since_planned()))
         watermark.advance()
         self._hand_over_watermark()
 
@@ -300,3 +295,12 @@ class QueryDriver:
         # Spark's own signal of the last epoch may come too late.
         if last is not None and self.checkpoint.committed(last):
             self._note_offsets(last)
+
+
+def _newest(counts: EpochCounts, sources: Iterable[str]) -> dict[str, dict[int, int]]:
+    """The largest event times of an epoch, by source and by partition, of those that had events."""
+    observed = {node: counts.observed.get(f"source:{node}", [0, 0, 0])[3:] for node in sources}
+    return {
+        node: {index: value for index, value in enumerate(newest) if value is not None}
+        for node, newest in observed.items()
+    }

@@ -98,12 +98,22 @@ class QueryWatermark:
         for index, partition in enumerate(known):
             partition.exists = index in present
 
-    def quiet(self, source: str, microseconds: int, heard: Collection[int]) -> None:
-        """Time went by in which only the partitions in `heard` had something to read."""
-        time = self.sources[source]
-        for index, partition in enumerate(time.partitions):
+    def read(self, newest: Mapping[str, Mapping[int, int]], passed: Mapping[str, int]) -> None:
+        """Takes in what an epoch read, and for each source in `passed` the time that went by with it.
+
+        A partition of such a source that had nothing to read was idle that long beside others that had. An epoch
+        without any event does not count: the moving watermark was its reason, and would be moved by it again.
+        """
+        for source, microseconds in passed.items():
+            if any(newest.values()):
+                self._leave_waiting(self.sources[source], microseconds, newest.get(source, {}))
+        for source, times in newest.items():
+            self.saw(source, times)
+
+    def _leave_waiting(self, source: SourceTime, microseconds: int, heard: Collection[int]) -> None:
+        for index, partition in enumerate(source.partitions):
             if index not in heard:
-                partition.waited(microseconds, time.idle_timeout)
+                partition.waited(microseconds, source.idle_timeout)
 
     def waited(self, microseconds: int) -> None:
         """Time went by in which the job ran, no epoch was in progress and nothing was unread."""
