@@ -128,14 +128,14 @@ class Day:
         self._feed.hold_at(self._strict_from)
         for actor in self._actors:
             actor.shape = replace(actor.shape, where=strict_from(self._strict_from))
-            self._upgrade(actor, dict.fromkeys(actor.rebuilt, "kept"))
+        self._upgrade({actor.name: dict.fromkeys(actor.rebuilt, "kept") for actor in self._actors})
         self._feed.hold_at(None)
 
     def _upgrade_with_a_new_aggregate(self) -> None:
         wait_until(lambda: self._feed.batches > self._strict_from + BATCHES_AT_THE_END, "events for the new filter")
         for actor in self._actors:
             actor.shape = replace(actor.shape, aggregate=WITH_BIGGEST)
-            self._upgrade(actor, actor.rebuilt)
+        self._upgrade({actor.name: actor.rebuilt for actor in self._actors})
 
     def _compare_with_the_oracle(self) -> None:
         fed = self._feed.batches
@@ -166,12 +166,20 @@ class Day:
 
         return wait_until(completed, f"savepoint {savepoint} completed") or {}
 
-    def _upgrade(self, actor: Actor, expected: dict[str, str]) -> None:
-        before, epochs = self._server.job(actor.job_id), self._server.epochs(actor.job_id)
+    def _upgrade(self, expected: dict[str, dict[str, str]]) -> None:
+        """All jobs at once, each to the shape it now has; what is expected is the verdict on each query."""
+        before = [(self._server.job(actor.job_id)["attempt"], self._put(actor)) for actor in self._actors]
+        for actor, (attempt, verdicts) in zip(self._actors, before, strict=True):
+            self._server.wait_beyond(actor.job_id, self._server.epochs(actor.job_id), attempt + 1)
+            self._judge(actor, verdicts, expected[actor.name])
+
+    def _put(self, actor: Actor) -> list[dict[str, str]]:
+        """The verdicts of a dry run and of the upgrade itself."""
         tried = self._server.call("PUT", f"/jobs/{actor.name}", actor.text, dry_run=True)
         done = self._server.call("PUT", f"/jobs/{actor.name}", actor.text)
-        self._server.wait_beyond(actor.job_id, epochs, before["attempt"] + 1)
-        verdicts = [{query["id"]: query["verdict"] for query in answer["queries"]} for answer in (tried, done)]
+        return [{query["id"]: query["verdict"] for query in answer["queries"]} for answer in (tried, done)]
+
+    def _judge(self, actor: Actor, verdicts: list[dict[str, str]], expected: dict[str, str]) -> None:
         fallen_back = [event["cause"] for event in self._server.events(actor.job_id) if event["kind"] == "fallback"]
         self._report.check(
             f"{actor.name} is upgraded",

@@ -25,7 +25,7 @@ _END_SECONDS = 20
 _SLOW_START = 300.0
 
 
-def wait_until(condition: Callable[[], T], what: str, deadline: float = _SLOW_START) -> T:
+def wait_until(condition: Callable[[], T | None], what: str, deadline: float = _SLOW_START) -> T:
     """The first true value of `condition`; TimeoutError that says what was waited for after `deadline` seconds."""
     end = time.monotonic() + deadline
     pause = threading.Event()
@@ -140,11 +140,30 @@ class Server:
     def commit_times(self, job_id: str, query: str) -> list[float]:
         """When Spark committed each of the last hundred epochs or so, by the clock of the disk."""
         state = Generations(self.folder / ".tidemark/jobs" / job_id / "queries").current
-        return sorted(entry.stat().st_mtime for entry in (state / query / "commits").glob("[0-9]*"))
+        times = (_modified(entry) for entry in (state / query / "commits").glob("[0-9]*"))
+        return sorted(at for at in times if at is not None)
+
+    def next_commit(self, job_id: str, query: str, after: float) -> float:
+        """When the first epoch after that moment was committed, which may still have to happen.
+
+        What the server shows can lag behind a commit, so an epoch that is new to it may be older than a kill.
+        """
+        return wait_until(
+            lambda: next((at for at in self.commit_times(job_id, query) if at > after), None),
+            f"an epoch of {query} of job {job_id} after a kill",
+        )
 
 
 def _lives(job: Json) -> bool:
     return job["state"] not in ("CANCELED", "FAILED", "FINISHED", "STOPPED")
+
+
+def _modified(path: Path) -> float | None:
+    """None for a file that Spark has just cleared away."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def processes_with(argument: str) -> list[int]:
