@@ -96,7 +96,7 @@ class Kills:
         killed = time.time()
         took = self._server.next_commit(self._job, QUERY, killed) - killed
         self._server.wait_beyond(self._job, {}, attempt + 1)
-        print(f"    {took:.1f} s", flush=True)
+        self._report.note(f"attempt {attempt + 1} committed {took:.1f} s after the kill")
         return took
 
     def _compare(self) -> None:

@@ -24,7 +24,11 @@ class Report:
         self.check(what, not differences, differences or figure)
 
     def title(self, text: str) -> None:
-        self._line("   ", f"--- {text}")
+        self.note(f"--- {text}")
+
+    def note(self, text: str) -> None:
+        """A figure that is no check by itself."""
+        self._line("   ", text)
 
     def _line(self, mark: str, text: str) -> None:
         load = os.getloadavg()[0]
