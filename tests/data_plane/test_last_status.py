@@ -8,6 +8,7 @@ import pytest
 from data_plane.moving_jobs import MovingJob
 from faults import workload
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.generations import Generations
@@ -18,7 +19,17 @@ def test_epochs_that_spark_has_not_told_of_are_in_the_last_status(
 ) -> None:
     workload.prepare(tmp_path)
     job = MovingJob(spark, tmp_path / "in", tmp_path / "job")
-    monkeypatch.setattr(JobDriver, "on_committed", lambda driver, done: driver.ask_stop())
+    hear, untold = JobDriver.on_committed, set[str]()
+
+    def hear_the_first(driver: JobDriver, done: StreamingQueryProgress) -> None:
+        if done.batchId == 0:
+            hear(driver, done)
+            return
+        untold.add(str(done.id))
+        if len(untold) == len(workload.QUERIES):
+            driver.ask_stop()
+
+    monkeypatch.setattr(JobDriver, "on_committed", hear_the_first)
     job.attempt = 1
     driver = JobDriver(job.spec(), spark, lambda message: None)
     driver.run()
