@@ -95,9 +95,14 @@ class Kills:
         os.killpg(self._server.driver(self._job), signal.SIGKILL)
         killed = time.time()
         took = self._server.next_commit(self._job, QUERY, killed) - killed
-        self._server.wait_beyond(self._job, {}, attempt + 1)
+        wait_until(lambda: self._is_told_of(attempt + 1), "the server hears of the epoch")
         self._report.note(f"attempt {attempt + 1} committed {took:.1f} s after the kill")
         return took
+
+    def _is_told_of(self, attempt: int) -> bool:
+        """Whether the server knows of an epoch of that attempt; only such a one ends a row of crashes."""
+        job = self._server.wait_for(self._job, "RUNNING")
+        return bool(job["attempt"] == attempt and job["epoch"] and job["epoch"]["duration_ms"] is not None)
 
     def _compare(self) -> None:
         self._feed.close()
