@@ -10,12 +10,12 @@ import functools
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from tidemark.connectors.chunks import computed_chunks
 from tidemark.connectors.connector import EpochRows, Sink, SinkContext
 from tidemark.connectors.kafka.client import librdkafka_settings
 from tidemark.connectors.kafka.encode import RecordEncoder
@@ -30,7 +30,6 @@ from tidemark.schema import parse_type
 _TAKE_OVER_SECONDS = 60.0
 _COMMIT_SECONDS = 60.0
 _ABORT_SECONDS = 15.0
-_CHUNK_ROWS = 10_000
 _POLL_ROWS = 1_000
 # What librdkafka sends at most where the topic's own limit cannot be seen.
 _USUAL_LARGEST = 1_000_000
@@ -169,7 +168,7 @@ class KafkaSink:
     def _transact(self, epoch: int, rows: EpochRows) -> int:
         producer = self._producer
         assert producer is not None, "the sink is not open"
-        chunks = _computed(_chunks(rows))
+        chunks = computed_chunks(rows)
         after: Marker = self._marker
 
         def send() -> None:
@@ -265,15 +264,3 @@ class KafkaSink:
 
     def _named_faults(self) -> AbstractContextManager[None]:
         return named_sink_faults(self._options["servers"], self._topic, self._context.sink)
-
-
-def _computed(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Waits for the first chunk, so that no transaction is open while Spark computes the epoch."""
-    first = next(chunks, None)
-    return chunks if first is None else chain([first], chunks)
-
-
-def _chunks(rows: EpochRows) -> Iterator[pa.RecordBatch]:
-    for batch in rows.batches():
-        for start in range(0, batch.num_rows, _CHUNK_ROWS):
-            yield batch.slice(start, _CHUNK_ROWS)

@@ -187,12 +187,8 @@ def _part(name: str) -> Column:
     return F.col(_renamed(name))
 
 
-def _parsed(offsets: object) -> dict[str, Any]:
-    """Spark reports an offset as text, as an object, or as the word None when an epoch read nothing."""
-    if isinstance(offsets, str) and offsets.startswith("{"):
-        loaded: dict[str, Any] = json.loads(offsets)
-        return loaded
-    return offsets if isinstance(offsets, dict) else {}
+def _parsed(offsets: str | None) -> dict[str, Any]:
+    return dict(json.loads(offsets)) if offsets else {}
 
 
 def _headers(headers: Column) -> Column:

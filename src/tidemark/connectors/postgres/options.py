@@ -32,10 +32,6 @@ class PostgresSinkOptions(SinkOptions):
     def refuses(self) -> bool:
         return True
 
-    @property
-    def upserts(self) -> bool:
-        return self.mode == "upsert" or (self.mode is None and bool(self.key))
-
     def problems(self, columns: Mapping[str, Type]) -> Iterator[Problem]:
         yield from key_problems(self.key, self.mode, columns)
         parts = split_table(self.table)

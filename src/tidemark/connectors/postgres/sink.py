@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 
 import psycopg
 import pyarrow as pa
 
+from tidemark.connectors.chunks import computed_chunks
 from tidemark.connectors.connector import EpochRows, SinkContext
 from tidemark.connectors.postgres.faults import named_faults, refusal_of
 from tidemark.connectors.postgres.ledger import Ledger
@@ -17,8 +17,6 @@ from tidemark.connectors.postgres.session import Address
 from tidemark.connectors.postgres.table import Table
 from tidemark.connectors.postgres.types import copy_text
 from tidemark.connectors.refusal import Refusal, from_bytes, refused_rows, to_bytes, with_reasons
-
-_CHUNK_ROWS = 10_000
 
 
 @dataclass
@@ -57,7 +55,7 @@ class PostgresSink:
     def write(self, epoch: int, rows: EpochRows) -> int:
         with self._named_faults():
             session = self._connected()
-            chunks = _computed(_chunks(rows))
+            chunks = computed_chunks(rows)
             self._make_stage(session)
             with session.connection.transaction():
                 session.ledger.check_turn(epoch)
@@ -148,15 +146,3 @@ class PostgresSink:
     def _named_faults(self) -> Iterator[None]:
         with named_faults(self._address.place, self._context.sink, self.close):
             yield
-
-
-def _computed(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Waits for the first chunk, so that nothing is locked while Spark computes the epoch."""
-    first = next(chunks, None)
-    return chunks if first is None else chain([first], chunks)
-
-
-def _chunks(rows: EpochRows) -> Iterator[pa.RecordBatch]:
-    for batch in rows.batches():
-        for start in range(0, batch.num_rows, _CHUNK_ROWS):
-            yield batch.slice(start, _CHUNK_ROWS)

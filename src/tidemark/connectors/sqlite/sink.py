@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.connectors.chunks import computed_chunks
 from tidemark.connectors.connector import EpochRows, SinkContext
 from tidemark.connectors.local_disk import named_disk_faults
 from tidemark.connectors.paths import local_path
@@ -22,7 +22,6 @@ from tidemark.connectors.sqlite.ledger import Ledger
 from tidemark.connectors.sqlite.table import Table
 
 BUSY_TIMEOUT_SECONDS = 10.0
-_CHUNK_ROWS = 10_000
 _CACHE_KIB = 65_536
 
 
@@ -54,7 +53,7 @@ class SqliteSink:
 
     def write(self, epoch: int, rows: EpochRows) -> int:
         with self._named_faults():
-            chunks = _computed(_chunks(rows))
+            chunks = computed_chunks(rows)
             with _transaction(self._opened):
                 self._ledger.check_turn(epoch)
                 count = self._write_rows(epoch, chunks)
@@ -171,15 +170,3 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-
-
-def _computed(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Waits for the first chunk, so that the database is not locked while Spark computes the epoch."""
-    first = next(chunks, None)
-    return chunks if first is None else chain([first], chunks)
-
-
-def _chunks(rows: EpochRows) -> Iterator[pa.RecordBatch]:
-    for batch in rows.batches():
-        for start in range(0, batch.num_rows, _CHUNK_ROWS):
-            yield batch.slice(start, _CHUNK_ROWS)
