@@ -83,7 +83,8 @@ def test_copies_are_whole_while_epochs_go_on_and_old_state_is_cleaned_up(tmp_pat
 
     def go_on() -> None:
         epoch = 0
-        while not done.is_set():
+        # No faster than epochs can be: what is kept of old ones lasts for many of them.
+        while not done.wait(0.005):
             epoch += 1
             commit_epoch(source, epoch)
             forget_old(source, epoch)

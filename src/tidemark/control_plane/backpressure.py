@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tidemark.control_plane.jobs.observation import Sample
 from tidemark.protocol.status import Backpressure, DriverStatus
+from tidemark.slope import slope
 
 WINDOW_SECONDS = 60.0
 ENOUGH_SAMPLES = 5
@@ -38,13 +39,9 @@ def trend(history: Sequence[Sample]) -> Trend | None:
     recent = [sample for sample in history if sample.at >= history[-1].at - WINDOW_SECONDS]
     if len(recent) < ENOUGH_SAMPLES or recent[-1].at - recent[0].at < ENOUGH_SECONDS:
         return None
-    times = [sample.at - recent[0].at for sample in recent]
-    middle = sum(times) / len(times)
-    mean = sum(sample.lag_events for sample in recent) / len(recent)
-    spread = sum((time - middle) ** 2 for time in times)
-    shared = sum((time - middle) * (sample.lag_events - mean) for time, sample in zip(times, recent, strict=True))
+    grows = slope([(sample.at - recent[0].at, sample.lag_events) for sample in recent])
     taken = max(recent[-1].events_in - recent[0].events_in, 0)
-    return Trend(shared / spread, taken / times[-1])
+    return None if grows is None else Trend(grows, taken / (recent[-1].at - recent[0].at))
 
 
 def judge(status: DriverStatus, seen: Trend | None) -> Backpressure:

@@ -122,10 +122,6 @@ class Checkpoint:
             ) from problem
         return loaded
 
-    def logged_offsets(self, epoch: int) -> list[dict[str, Any]]:
-        """Where an epoch ends, for each source that has begun."""
-        return list(_logged_offsets(self.folder / "offsets" / str(epoch)).values())
-
     def keep_offsets(self, epoch: int) -> None:
         """Copies Spark's log entry of an epoch before anything of that epoch becomes visible."""
         logged = (self.folder / "offsets" / str(epoch)).read_text(encoding="utf-8")

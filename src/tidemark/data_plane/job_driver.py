@@ -276,7 +276,8 @@ class JobDriver:
         watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
         _grow(watermark, sources)
         progress = Progress(checkpoint, watermark)
-        work = TaskTimes(self._spark)
+        # Asking Spark takes milliseconds of every epoch, and only a control plane shows the answer.
+        work = TaskTimes(self._spark) if self._spec.control else None
         self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, work, self._clock))
         self._board.queries.append(QueryBoard(query.id, progress, checkpoint))
         self._sources[query.id] = sources

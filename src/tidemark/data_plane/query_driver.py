@@ -48,7 +48,7 @@ class QueryDriver:
         checkpoint: Checkpoint,
         sources: Mapping[str, Source],
         failpoints: Failpoints,
-        work: TaskTimes,
+        work: TaskTimes | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.id = runner.query.id
@@ -144,8 +144,8 @@ class QueryDriver:
 
     def _check_room(self, epoch: int) -> None:
         growing = [source for source in self._sources.values() if isinstance(source, GrowingSource)]
-        logged = self.checkpoint.logged_offsets(epoch) if growing else []
-        if any(source.outgrown(offsets) for source in growing for offsets in logged):
+        logged = self.checkpoint.offsets(epoch) if growing else {}
+        if any(source.outgrown(offsets) for source in growing for offsets in logged.values()):
             raise Outgrown
 
     def _advance_watermark(self, counts: EpochCounts) -> None:
@@ -215,14 +215,19 @@ class QueryDriver:
         for node in self._runner.query.sources:
             source = self._sources[node]
             if node in self._runner.query.accounts and isinstance(source, NotedSource):
-                for offsets in self.checkpoint.logged_offsets(epoch):
+                for offsets in self.checkpoint.offsets(epoch).values():
                     source.committed(offsets)
 
     def _measure(self, done: StreamingQueryProgress, report: EpochCommitted) -> EpochMeasures:
         plan, query = self._runner.plan, self._runner.query
         seconds = max(done.batchDuration, report.duration_ms) / 1000
-        busy = busy_shares(plan, query, self._work.since_last_time(str(done.runId)), self._work.slots, seconds)
+        busy = self._busy(str(done.runId), seconds) if self._work else {}
         return measure(plan, query, done, self._sources, self._execution.source_names(), busy)
+
+    def _busy(self, run_id: str, seconds: float) -> dict[str, float]:
+        assert self._work is not None
+        jobs = self._work.since_last_time(run_id)
+        return busy_shares(self._runner.plan, self._runner.query, jobs, self._work.slots, seconds)
 
     # --- between epochs ---------------------------------------------------------------------------------------
 

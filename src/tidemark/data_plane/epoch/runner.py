@@ -47,7 +47,7 @@ class EpochRunner:
         """Everything of the epoch that readers can see; raises before the first commit when the input is refused."""
         counts = EpochCounts(observed={})
         self._write_main(frame, epoch, execution, facts, counts)
-        counts.observed = self.side_ports.observed(execution, facts)
+        counts.observed = counts.observed or self.side_ports.observed(execution, facts)
         side = self.side_ports.collect(execution, facts, counts)
         for opened in self.sinks:
             self._hand_on_refused(opened, side, epoch, counts)
@@ -68,7 +68,8 @@ class EpochRunner:
             frame = frame.persist(StorageLevel.DISK_ONLY)
         if len(pending) != 1 or self._refuses_input():
             frame.write.format("noop").mode("append").save()
-            self._check_input(self.side_ports.observed(execution, facts))
+            counts.observed = self.side_ports.observed(execution, facts)
+            self._check_input(counts.observed)
         for opened in sinks:
             self._write(opened, self._port_of(frame, opened.plan), epoch, counts)
         if several:

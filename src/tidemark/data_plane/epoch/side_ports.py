@@ -36,6 +36,8 @@ class SidePorts:
         """What the epoch counted. A source with events too far ahead counted them as good: it is counted again."""
         found = execution.observed()
         ahead = [node for node in self._query.sources if self._has_events_ahead(node, found, facts)]
+        if not ahead:
+            return found
         frames = self._frames(execution, facts)
         return {**found, **{f"source:{node}": frames.recount(node) for node in ahead}}
 

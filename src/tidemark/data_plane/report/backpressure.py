@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidemark.protocol.status import Backpressure
+from tidemark.slope import slope
 
 _MEMORY_SECONDS = 60.0
 # A sink that takes more than this share of an epoch is what the job waits for.
@@ -24,15 +25,8 @@ class LagTrend:
 
     @property
     def slope(self) -> float | None:
-        """Events a second by which the backlog grows, as the line through the points; None for fewer than two."""
-        if len(self.seen) < 2:
-            return None
-        mean_time = sum(time for time, _ in self.seen) / len(self.seen)
-        mean_lag = sum(lag for _, lag in self.seen) / len(self.seen)
-        spread: float = sum((time - mean_time) ** 2 for time, _ in self.seen)
-        if spread == 0:
-            return None
-        return sum((time - mean_time) * (lag - mean_lag) for time, lag in self.seen) / spread
+        """Events a second by which the backlog grows; None for fewer than two moments."""
+        return slope(self.seen)
 
 
 def backpressure(trend: LagTrend, rate: float, epoch_events: int, cause: str | None) -> Backpressure:
