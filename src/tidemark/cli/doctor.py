@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from tidemark import jars
+from tidemark import class_archive, jars
 from tidemark.cli.failures import FAILED, FINE
 from tidemark.java import java_path
 from tidemark.settings import Settings, load_settings
@@ -117,6 +117,13 @@ def check_kafka(settings: Settings) -> Finding:
     return Finding("kafka", not any(lacking.values()), found, fix)
 
 
+def check_start_up(settings: Settings) -> Finding:
+    """Only speed depends on it, so that it is missing is said, and is not a fault."""
+    if class_archive.path().is_file():
+        return Finding("start-up", True, "quick, with an archive of Spark's classes")
+    return Finding("start-up", True, f"slow: `{class_archive.COMMAND}` makes an archive that halves it")
+
+
 def check_memory(settings: Settings) -> Finding:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     driver = int(settings.driver_memory[:-1]) * UNITS[settings.driver_memory[-1]]
@@ -153,6 +160,7 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     check_pyspark,
     check_jars,
     check_kafka,
+    check_start_up,
     check_memory,
     check_home,
     check_disk,

@@ -11,19 +11,22 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tidemark import class_archive
 from tidemark.errors import EnvironmentFault
 
 _LOOPBACK = "127.0.0.1"
 _STANDALONE = re.compile(r"spark://(?P<host>[^,]+?):(?P<port>[0-9]+)(,|$)")
 _STATE = "spark.sql.streaming.stateStore"
+_JAVA = "-Xss8m"
+# Else Java's own remarks go to standard output, which may be a job's results.
+_JAVA_REMARKS = "-Xlog:disable -Xlog:all=warning:stderr"
 # Whether Spark keeps offsets under the names of sources, rather than by their place in the query.
 SOURCE_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 SETTINGS: tuple[tuple[str, str], ...] = (
     ("spark.ui.enabled", "false"),
     ("spark.ui.showConsoleProgress", "false"),
     ("spark.driver.maxResultSize", "0"),
-    ("spark.driver.extraJavaOptions", "-Xss8m"),
-    ("spark.executor.extraJavaOptions", "-Xss8m"),
+    ("spark.executor.extraJavaOptions", _JAVA),
     ("spark.sql.session.timeZone", "UTC"),
     # Division by zero or a failed cast is null: one poisoned row must not stop a job.
     ("spark.sql.ansi.enabled", "false"),
@@ -89,6 +92,12 @@ def _address_towards(host: str, port: int) -> str:
         ) from None
 
 
+def _class_options(archive_to: Path | None) -> str:
+    if archive_to:
+        return f"-XX:ArchiveClassesAtExit={archive_to} -XX:TieredStopAtLevel=1 -Xlog:disable"
+    return f"{class_archive.java_options()} {_JAVA_REMARKS}"
+
+
 def create_session(
     app_name: str,
     *,
@@ -96,14 +105,19 @@ def create_session(
     driver_memory: str = "2g",
     parallelism: int,
     jars: Sequence[Path] = (),
+    archive_classes_to: Path | None = None,
 ) -> SparkSession:
-    """Starts (or joins) the Spark session of this process with Tidemark's settings; `jars` are beside Spark's own."""
+    """Starts (or joins) the Spark session of this process with Tidemark's settings; `jars` are beside Spark's own.
+
+    With `archive_classes_to`, Java writes the classes it has used into that file when it ends.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     builder = SparkSession.builder.appName(app_name).master(master)
     builder = builder.config("spark.driver.memory", driver_memory)
     builder = builder.config("spark.sql.shuffle.partitions", str(parallelism))
+    builder = builder.config("spark.driver.extraJavaOptions", f"{_JAVA} {_class_options(archive_classes_to)}")
     if jars:
         builder = builder.config("spark.jars", ",".join(map(str, jars)))
     for name, value in (*SETTINGS, *settings_of(master, parallelism)):

@@ -153,6 +153,16 @@ def jvm_is_alive(spark: SparkSession) -> bool:
     return process is None or process.poll() is None
 
 
+def end_with_java(spark: SparkSession, seconds: float) -> None:
+    """Stops the session and its Java process, which ends in good order when nobody can talk to it any more."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(seconds)
+
+
 def read_nothing(leaf: JavaObject) -> bool:
     """Whether a source had no new data in the epoch: Spark puts an empty local relation in its place."""
     return bool(leaf.nodeName() == "LocalTableScan")
