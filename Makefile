@@ -21,8 +21,8 @@ demo: setup ## run a generated online shop through a real job and show the resul
 
 # Two at a time, each with a Spark session, a broker and a database of its own; what is timed runs alone.
 test: lint types contracts ## everything CI checks: lint, types, import contracts and all tests
-	$(BIN)/pytest -m "not faults" --numprocesses 2 --dist loadfile
-	$(BIN)/pytest -m faults
+	$(BIN)/pytest -m "not alone" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -m alone
 
 lint: setup ## style and formatting
 	$(BIN)/ruff check .

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
 
 from tidemark import jars
+
+_WEIGHTS = {"slow": 8, "faults": 4, "semantics": 2, "spark": 1}
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +58,13 @@ def database(postgres: PostgresServer) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take long come first, so that two workers end at about the same time."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+    longest = {file: max(map(_weight, of_file)) for file, of_file in groupby(items, lambda item: item.path)}
+    items.sort(key=lambda item: -longest[item.path])
+
+
+def _weight(item: pytest.Item) -> int:
+    return sum(factor for name, factor in _WEIGHTS.items() if item.get_closest_marker(name))

@@ -9,7 +9,7 @@ import pytest
 from faults.chaos.report import LIMIT_SECONDS
 from faults.chaos.session import run_session
 
-pytestmark = [pytest.mark.faults, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.faults, pytest.mark.alone, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 FAULTS = ["kill PostgreSQL", "failpoint between_sinks", "kill broker", "kill JVM", "zombie in Kafka"]
 SEED = 4
 

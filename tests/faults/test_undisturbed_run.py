@@ -6,7 +6,7 @@ import pytest
 from faults import workload
 from faults.undisturbed import Undisturbed
 
-pytestmark = [pytest.mark.faults, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.alone, pytest.mark.spark, pytest.mark.slow]
 
 
 def test_every_sink_holds_what_the_accounting_says(undisturbed: Undisturbed) -> None:
