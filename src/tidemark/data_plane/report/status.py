@@ -24,6 +24,7 @@ from tidemark.protocol.status import (
     QueryStatus,
     SinkStatus,
 )
+from tidemark.watermarks import smallest_watermark
 
 # A query that has committed nothing for so long has nothing to do.
 _QUIET_SECONDS = 5.0
@@ -118,14 +119,12 @@ class StatusBoard:
             query.stopped = True
 
     def status(self, state: Literal["STARTING", "RUNNING", "STOPPING"], total: Accounting) -> DriverStatus:
-        marks = [query.progress.watermark.value for query in self.queries]
-        known = [mark for mark in marks if mark is not None]
         parallelism = [found for query in self.queries if (found := query.checkpoint.known_parallelism) is not None]
         return DriverStatus(
             state=state,
             at=datetime.now(UTC),
             parallelism=max(parallelism, default=None),
-            watermark=to_datetime(min(known)) if known and len(known) == len(marks) else None,
+            watermark=to_datetime(smallest_watermark(query.progress.watermark.value for query in self.queries)),
             queries=tuple(query.status() for query in self.queries),
             sources=self._sources(),
             operators=tuple(self._operators(total)),
