@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tidemark.errors import EnvironmentFault
 
 _LOOPBACK = "127.0.0.1"
 _STANDALONE = re.compile(r"spark://(?P<host>[^,]+?):(?P<port>[0-9]+)(,|$)")
+_JAVA_OPTIONS = "-Xss8m"
 _STATE = "spark.sql.streaming.stateStore"
 # Whether Spark keeps offsets under the names of sources, rather than by their place in the query.
 SOURCE_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
@@ -22,8 +24,7 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     ("spark.ui.enabled", "false"),
     ("spark.ui.showConsoleProgress", "false"),
     ("spark.driver.maxResultSize", "0"),
-    ("spark.driver.extraJavaOptions", "-Xss8m"),
-    ("spark.executor.extraJavaOptions", "-Xss8m"),
+    ("spark.executor.extraJavaOptions", _JAVA_OPTIONS),
     ("spark.sql.session.timeZone", "UTC"),
     # Division by zero or a failed cast is null: one poisoned row must not stop a job.
     ("spark.sql.ansi.enabled", "false"),
@@ -89,6 +90,12 @@ def _address_towards(host: str, port: int) -> str:
         ) from None
 
 
+def driver_java_options(temporary: Path) -> str:
+    """Java does not look at TMPDIR, and puts native libraries and Spark's artifacts into its own temporary folder."""
+    quoted = str(temporary).replace("\\", "\\\\").replace('"', '\\"')
+    return f'{_JAVA_OPTIONS} "-Djava.io.tmpdir={quoted}"'
+
+
 def create_session(
     app_name: str,
     *,
@@ -96,13 +103,19 @@ def create_session(
     driver_memory: str = "2g",
     parallelism: int,
     jars: Sequence[Path] = (),
+    temporary: Path | None = None,
 ) -> SparkSession:
-    """Starts (or joins) the Spark session of this process with Tidemark's settings; `jars` are beside Spark's own."""
+    """Starts (or joins) the Spark session of this process with Tidemark's settings; `jars` are beside Spark's own.
+
+    Its JVM keeps temporary files in `temporary`, else where this process does: one that is killed leaves them there.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     builder = SparkSession.builder.appName(app_name).master(master)
     builder = builder.config("spark.driver.memory", driver_memory)
+    java_options = driver_java_options(temporary or Path(tempfile.gettempdir()))
+    builder = builder.config("spark.driver.extraJavaOptions", java_options)
     builder = builder.config("spark.sql.shuffle.partitions", str(parallelism))
     if jars:
         builder = builder.config("spark.jars", ",".join(map(str, jars)))

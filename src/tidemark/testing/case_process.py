@@ -33,7 +33,9 @@ def main() -> int:
     spec = ProcessSpec.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
     _leave_with_parent()
     compiled = compile_job(spec.job)
-    spark = create_session("tidemark-tests", driver_memory="1g", parallelism=2)
+    temporary = Path(spec.folder) / "temporary"
+    temporary.mkdir(exist_ok=True)
+    spark = create_session("tidemark-tests", driver_memory="1g", parallelism=2, temporary=temporary)
     start = spec.start
     for number in range(start.case, len(compiled.definition.tests)):
         at = start if number == start.case else Position(case=number)
