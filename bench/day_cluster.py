@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -35,6 +34,7 @@ from bench.day_script import settle
 from bench.day_server import Server, processes_with, wait_until
 from tidemark.testing.kafka_broker import KafkaBroker
 from tidemark.testing.kafka_topics import Record, Topics
+from tidemark.testing.ports import HOST, free_ports, listens
 
 RECOVERY_SECONDS = 30.0
 WORKERS = 2
@@ -82,13 +82,13 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._processes = ExitStack()
-        self._port = _free_port()
-        self.address = f"spark://127.0.0.1:{self._port}"
+        (self._port,) = free_ports(1)
+        self.address = f"spark://{HOST}:{self._port}"
 
     def start(self) -> None:
-        at = ("--host", "127.0.0.1")
+        at = ("--host", HOST)
         self._start("master", "master.Master", *at, "--port", str(self._port), "--webui-port", "0")
-        wait_until(lambda: _listens(self._port), "the master listens")
+        wait_until(lambda: listens(self._port), "the master listens")
         for number in range(WORKERS):
             folder = self._folder / f"worker-{number}"
             limits = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(folder))
@@ -108,7 +108,7 @@ class Cluster:
                 env={
                     **os.environ,
                     "SPARK_HOME": str(home),
-                    "SPARK_LOCAL_IP": "127.0.0.1",
+                    "SPARK_LOCAL_IP": HOST,
                     "PYSPARK_PYTHON": sys.executable,
                 },
                 stdin=subprocess.DEVNULL,
@@ -187,14 +187,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """A worker that is told to end takes its executors with it."""
     process.terminate()
     process.wait(_END_SECONDS)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -5,12 +5,10 @@ One process, one broker, the same topic, in turns.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import shutil
 import tempfile
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -18,38 +16,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bench.measure import Rounds, timed
+from bench.orders import SCHEMA, START, arguments, job_text, order, per_minute, run_job
 from tidemark import jars
-from tidemark.compiler.compile import compile_job
-from tidemark.data_plane.job_driver import JobDriver
 from tidemark.data_plane.session import create_session
-from tidemark.protocol.messages import RunSpec
 from tidemark.testing.kafka_broker import KafkaBroker
 from tidemark.testing.kafka_topics import Topics
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
 PARTITIONS = 2
 EPOCH_EVENTS = 500_000
-JOB = """
-tidemark: 1
-name: kafka-window
-epoch: {{max_events: {epoch}}}
-sources:
-  events:
-    kafka: {{topic: events, servers: "{servers}", start: earliest}}
-    format: json
-    schema: {{id: string, store: string, user: string, amount: double, ts: timestamp}}
-    event_time: ts
-    watermark: {{delay: 5s}}
-operators:
-  per_minute:
-    type: window
-    input: events
-    key: [store]
-    window: {{tumbling: 1m}}
-    aggregate: {{orders: count(), revenue: sum(amount)}}
-sinks:
-  out: {{input: per_minute, kafka: {{topic: "{out}", servers: "{servers}", key: [store], format: json}}}}
-"""
+SETTINGS = f"epoch: {{max_events: {EPOCH_EVENTS}}}"
+SOURCE = 'kafka: {{topic: events, servers: "{servers}", start: earliest}}\n    format: json'
+SINK = 'kafka: {{topic: "{out}", servers: "{servers}", key: [store], format: json}}'
 
 
 def fill(servers: str, events: int, keys: int) -> None:
@@ -58,14 +35,8 @@ def fill(servers: str, events: int, keys: int) -> None:
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "queue.buffering.max.messages": 200_000})
     for n in range(events):
         time = START + timedelta(milliseconds=n)
-        value = {
-            "id": f"e{n}",
-            "store": f"s{chance.randrange(keys)}",
-            "user": f"u{n % 977}",
-            "amount": n % 100 + 0.5,
-            "ts": time.isoformat().replace("+00:00", "Z"),
-        }
-        producer.produce("events", json.dumps(value).encode(), partition=n % PARTITIONS)
+        value = order(f"e{n}", n, time, keys, chance).encode()
+        producer.produce("events", value, partition=n % PARTITIONS)
         if n % 1000 == 0:
             producer.poll(0)
         if n % 100_000 == 0:
@@ -75,7 +46,6 @@ def fill(servers: str, events: int, keys: int) -> None:
 
 def by_hand(spark: SparkSession, servers: str, out: str, work: Path) -> None:
     """The query as one would write it with Structured Streaming alone."""
-    schema = "id string, store string, user string, amount double, ts timestamp"
     events = (
         spark.readStream.name("events")
         .format("kafka")
@@ -84,15 +54,10 @@ def by_hand(spark: SparkSession, servers: str, out: str, work: Path) -> None:
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", EPOCH_EVENTS)
         .load()
-        .select(F.from_json(F.col("value").cast("string"), schema).alias("event"))
+        .select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("event"))
         .select("event.*")
     )
-    results = (
-        events.withWatermark("ts", "5 seconds")
-        .groupBy(F.window("ts", "1 minute"), "store")
-        .agg(F.count(F.lit(1)).alias("orders"), F.sum("amount").alias("revenue"))
-        .select("store", F.col("window.start").alias("start"), F.col("window.end").alias("end"), "orders", "revenue")
-    )
+    results = per_minute(events)
     records = results.select(F.col("store").alias("key"), F.to_json(F.struct("*")).alias("value"))
     writer = records.writeStream.format("kafka").outputMode("append").option("kafka.bootstrap.servers", servers)
     writer = writer.option("topic", out).option("checkpointLocation", str(work / "state"))
@@ -100,25 +65,12 @@ def by_hand(spark: SparkSession, servers: str, out: str, work: Path) -> None:
 
 
 def with_tidemark(spark: SparkSession, servers: str, out: str, work: Path, lineage: str) -> None:
-    (work / "state").mkdir(parents=True)
-    spec = RunSpec(
-        plan=compile_job(JOB.format(servers=servers, out=out, epoch=EPOCH_EVENTS)).plan,
-        lineage=lineage,
-        attempt=1,
-        first_started_at=START,
-        state=str(work / "state"),
-        base=str(work),
-        until_drained=True,
-    )
-    JobDriver(spec, spark, lambda message: None).run()
+    text = job_text(SOURCE.format(servers=servers), SINK.format(servers=servers, out=out), SETTINGS)
+    run_job(spark, text, work, lineage)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=2_000_000)
-    parser.add_argument("--keys", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    options = arguments(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as name, KafkaBroker() as broker:
         folder = Path(name)
         Topics(broker.servers).create("events", PARTITIONS)

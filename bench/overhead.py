@@ -5,49 +5,27 @@ Prints every round and the ratio of the medians, without late rows and with a sh
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import shutil
 import tempfile
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bench.measure import Rounds, timed
-from tidemark.compiler.compile import compile_job
-from tidemark.data_plane.job_driver import JobDriver
+from bench.orders import SCHEMA, START, arguments, job_text, order, per_minute, run_job
 from tidemark.data_plane.session import create_session
-from tidemark.protocol.messages import Ended, RunSpec
+from tidemark.protocol.messages import Ended
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
 FILES = 20
 FILES_PER_EPOCH = 5
 # Nothing can be late in a job's first two epochs, so two short ones come first; they are not measured.
 LEADING_EPOCHS = 2
 LEADING_EVENTS = 200
 LEADING_TIME = timedelta(minutes=2)
-JOB = """
-tidemark: 1
-name: overhead
-sources:
-  events:
-    files: {{path: {path}, format: jsonl, max_files_per_epoch: {files}}}
-    schema: {{id: string, store: string, user: string, amount: double, ts: timestamp}}
-    event_time: ts
-    watermark: {{delay: 5s}}
-operators:
-  per_minute:
-    type: window
-    input: events
-    key: [store]
-    window: {{tumbling: 1m}}
-    aggregate: {{orders: count(), revenue: sum(amount)}}
-sinks:
-  out: {{input: per_minute, files: {{path: {out}, format: jsonl}}}}
-"""
+SOURCE = "files: {{path: {path}, format: jsonl, max_files_per_epoch: {files}}}"
+SINK = "files: {{path: {out}, format: jsonl}}"
 LATE_SINK = "  late: {{input: per_minute.late, files: {{path: {out}-late, format: jsonl}}}}\n"
 
 
@@ -74,51 +52,22 @@ def make_events(folder: Path, events: int, keys: int, late: float) -> int:
 
 def write_events(path: Path, times: list[datetime], keys: int, chance: random.Random) -> None:
     """Files are read in order of modification time, and in the order of their names where that is the same."""
-    lines = [
-        json.dumps(
-            {
-                "id": f"{path.stem}-{n}",
-                "store": f"s{chance.randrange(keys)}",
-                "user": f"u{n % 977}",
-                "amount": n % 100 + 0.5,
-                "ts": time.isoformat().replace("+00:00", "Z"),
-            }
-        )
-        for n, time in enumerate(times)
-    ]
+    lines = [order(f"{path.stem}-{n}", n, time, keys, chance) for n, time in enumerate(times)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def by_hand(spark: SparkSession, events: Path, work: Path) -> None:
     """The query as one would write it with Structured Streaming alone."""
-    stream = (
-        spark.readStream.name("events")
-        .schema("id string, store string, user string, amount double, ts timestamp")
-        .option("maxFilesPerTrigger", FILES_PER_EPOCH)
-        .json(str(events))
-        .withWatermark("ts", "5 seconds")
-        .groupBy(F.window("ts", "1 minute"), "store")
-        .agg(F.count(F.lit(1)).alias("orders"), F.sum("amount").alias("revenue"))
-        .select("store", "window.start", "window.end", "orders", "revenue")
-    )
-    writer = stream.writeStream.format("json").outputMode("append").option("checkpointLocation", str(work / "state"))
+    stream = spark.readStream.name("events").schema(SCHEMA).option("maxFilesPerTrigger", FILES_PER_EPOCH)
+    results = per_minute(stream.json(str(events)))
+    writer = results.writeStream.format("json").outputMode("append").option("checkpointLocation", str(work / "state"))
     writer.option("path", str(work / "out")).trigger(availableNow=True).start().awaitTermination()
 
 
 def with_tidemark(spark: SparkSession, events: Path, work: Path, late: bool) -> Ended:
-    text = JOB.format(path=events, files=FILES_PER_EPOCH, out=work / "out")
+    text = job_text(SOURCE.format(path=events, files=FILES_PER_EPOCH), SINK.format(out=work / "out"))
     text += LATE_SINK.format(out=work / "out") if late else ""
-    spec = RunSpec(
-        plan=compile_job(text).plan,
-        lineage="bench",
-        attempt=1,
-        first_started_at=START,
-        state=str(work / "state"),
-        base=str(work),
-        until_drained=True,
-    )
-    (work / "state").mkdir(parents=True)
-    return JobDriver(spec, spark, lambda message: None).run()
+    return run_job(spark, text, work)
 
 
 def check(ended: Ended, events: int, late: int) -> None:
@@ -130,10 +79,7 @@ def check(ended: Ended, events: int, late: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=2_000_000)
-    parser.add_argument("--keys", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = arguments(__doc__)
     parser.add_argument("--late", type=float, default=0.01, help="share of late events in every epoch of the last part")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

@@ -22,13 +22,20 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Shared by the whole run: leave no query running and no setting changed."""
     from tidemark.data_plane.session import create_session
 
     # Tests run each piece of code a few times only: optimising it costs more than it saves.
     os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    session = create_session("tidemark-tests", driver_memory="1g", parallelism=2, jars=jars.require(jars.CONNECTOR))
+    session = create_session(
+        "tidemark-tests",
+        driver_memory="1g",
+        parallelism=2,
+        jars=jars.require(jars.CONNECTOR),
+        # A name that has to be quoted on the way to Java.
+        temporary=tmp_path_factory.mktemp('the "temporary" files'),
+    )
     yield session
     session.stop()
 

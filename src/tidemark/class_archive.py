@@ -16,6 +16,6 @@ def path() -> Path:
     return Path(sys.prefix) / "share" / "tidemark" / "spark-classes.jsa"
 
 
-def java_options() -> str:
-    """What makes Java use the archive; empty when there is none."""
-    return f"-XX:SharedArchiveFile={path()}" if path().is_file() else ""
+def java_options() -> list[str]:
+    """What makes Java use the archive; nothing when there is none."""
+    return [f"-XX:SharedArchiveFile={path()}"] if path().is_file() else []

@@ -1,7 +1,8 @@
 """Processes of this machine beyond one's own children: who they are, whether they live, how all of one start end.
 
 A process is known by its id together with when it began, since ids come round again. All that a driver starts
-carries the mark of that start in its environment: it says what may be killed.
+carries the mark of that start in its environment: it says what may be killed. A process whose standard input is a
+pipe can end with whoever holds the other end.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,3 +71,14 @@ def marked(mark: str) -> Iterator[int]:
                     yield handle
             finally:
                 os.close(handle)
+
+
+def end_with_standard_input(exit_code: int) -> None:
+    """Ends this process, whatever it does, when its standard input closes: whoever started it is gone."""
+
+    def wait() -> None:
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+        os._exit(exit_code)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -126,6 +126,16 @@ class JobDirectory:
         write_durably(self.definition, definition)
         write_durably(self.run_spec, spec.model_dump_json())
 
+    def empty_scratch(self) -> dict[str, str]:
+        """Clears what an earlier driver left of its temporary files, since one that is killed cannot.
+
+        Returns the variables that send a driver, its JVM and its Python workers to that folder.
+        """
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        with _writing(self.scratch):
+            self.scratch.mkdir(exist_ok=True)
+        return {"SPARK_LOCAL_DIRS": str(self.scratch), "TMPDIR": str(self.scratch)}
+
     def last_start(self) -> RunSpec | None:
         try:
             return RunSpec.model_validate_json(self.run_spec.read_bytes())

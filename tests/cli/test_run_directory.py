@@ -225,3 +225,11 @@ def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="home") as refused:
         JobDirectory(tmp_path / "home", "shop")
     assert "TIDEMARK_HOME" in str(refused.value.hint)
+
+
+def test_temporary_files_go_where_the_next_start_clears_them(directory: JobDirectory) -> None:
+    variables = directory.empty_scratch()
+    assert set(variables.values()) == {str(directory.scratch)}
+    (directory.scratch / "artifacts").mkdir()
+    assert directory.empty_scratch() == variables
+    assert list(directory.scratch.iterdir()) == []

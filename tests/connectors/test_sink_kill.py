@@ -27,14 +27,14 @@ def command(name: str, base: Path, failpoint: str, options: dict[str, Any], *mor
     return [sys.executable, killed_writer.__file__, name, str(base), failpoint, json.dumps(options), *more]
 
 
-def environment() -> dict[str, str]:
+def environment(temporary: Path) -> dict[str, str]:
     tests = Path(killed_writer.__file__).parents[1]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path])}
+    return {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join([str(tests), *sys.path])}
 
 
 def kill_at(name: str, base: Path, failpoint: str, options: dict[str, Any]) -> None:
     words = command(name, base, failpoint, options)
-    ended = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(words, env=environment(base), capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
@@ -80,7 +80,7 @@ def test_a_frozen_writer_of_postgres_gives_way_to_its_successor_and_is_refused_w
     monkeypatch.setattr(session, "LOCK_TIMEOUT_SECONDS", 0.3)
     options = {**OPTIONS["postgres"], "url": database}
     words = command("postgres", tmp_path, failpoint, options, "SIGSTOP")
-    with subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, text=True) as frozen:
+    with subprocess.Popen(words, env=environment(tmp_path), stdout=subprocess.PIPE, text=True) as frozen:
         os.waitid(os.P_PID, frozen.pid, os.WSTOPPED)
         recover("postgres", tmp_path, False, options)
         frozen.send_signal(signal.SIGCONT)

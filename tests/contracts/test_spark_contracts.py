@@ -376,6 +376,15 @@ def test_every_setting_is_in_force(spark: SparkSession) -> None:
         assert value in known[name].split() if name.endswith("JavaOptions") else known[name] == value, name
 
 
+def test_java_keeps_its_temporary_files_where_it_is_told(spark: SparkSession) -> None:
+    asked = spark.sql("select reflect('java.lang.System', 'getProperty', 'java.io.tmpdir')").first()
+    assert asked is not None
+    folder = Path(asked[0])
+    assert 'the "temporary" files' in folder.name
+    assert any(folder.glob("artifacts-*"))
+    assert any(folder.glob("blockmgr-*"))
+
+
 def test_text_cannot_name_a_file_as_a_table(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql("select * from text.`/etc/hostname`")

@@ -186,7 +186,8 @@ def epoch(number: int, lag: int = 7) -> None:
         "sources": sources,
         "operators": [{**operator, "state_bytes": 300, "busy": 0.5, "events_per_second": 10.0}],
         "sinks": [{"id": "out", "committed_epoch": number, "rows": 2, "last_commit_at": now()}],
-        "backpressure": {"level": "none", "lag_events": lag, "cause": "per_min"},
+        "lag_events": lag,
+        "slowest_step": "per_min",
         "total": total(events),
         "open_windows": {"per_min": {"rows": 3, "earliest_end": "2026-01-01T00:01:00Z"}},
     }

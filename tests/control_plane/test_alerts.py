@@ -17,7 +17,7 @@ from tidemark.compiler.compile import compile_job
 from tidemark.control_plane.alerts import CHECKS, Facts, alerts
 from tidemark.control_plane.metrics import COUNTERS, GAUGES, EpochMetrics
 from tidemark.protocol.messages import Accounting, PartitionStatus, SourceCounts, SourceStatus
-from tidemark.protocol.status import Backpressure, DriverStatus, QueryStatus
+from tidemark.protocol.status import DriverStatus, QueryStatus
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLAN = compile_job(job_text()).plan
@@ -38,7 +38,7 @@ def query(minutes: float, lag: int) -> dict[str, Any]:
     at = NOW - timedelta(minutes=minutes)
     return {
         "queries": (QueryStatus(id="per_min", epoch=1, watermark=None, committed_at=at),),
-        "backpressure": Backpressure(lag_events=lag),
+        "lag_events": lag,
     }
 
 

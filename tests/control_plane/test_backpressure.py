@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tidemark.control_plane.backpressure import Trend, judge, recommend, trend
+from tidemark.control_plane.backpressure import Backpressure, Trend, judge, recommend, trend
 from tidemark.control_plane.jobs.observation import Sample
-from tidemark.protocol.status import Backpressure, DriverStatus, SinkStatus
+from tidemark.protocol.status import DriverStatus, SinkStatus
 
 
 def history(slope: float, rate: float, seconds: int = 60, lag: int = 10_000) -> list[Sample]:
     return [Sample(float(at), int(lag + slope * at), int(rate * at)) for at in range(seconds + 1)]
 
 
-def status(lag: int, cause: str | None = "per_min", **fields: Any) -> DriverStatus:
+def status(lag: int | None, slowest: str | None = "per_min") -> DriverStatus:
     sinks = (SinkStatus(id="out", committed_epoch=1, rows=1),)
-    pressure = Backpressure(level="low", lag_events=lag, cause=cause)
-    return DriverStatus(state="RUNNING", backpressure=pressure, sinks=sinks, parallelism=2, **fields)
+    return DriverStatus(state="RUNNING", lag_events=lag, slowest_step=slowest, sinks=sinks, parallelism=2)
 
 
 @pytest.mark.parametrize("slope", [-50.0, 0.0, 120.0])
@@ -42,23 +39,23 @@ def test_too_little_says_nothing() -> None:
 
 
 def test_a_lag_that_shrinks_has_an_end() -> None:
-    found = judge(status(6000), Trend(slope=-100, rate=500))
-    assert (found.level, found.lag_seconds, found.eta_seconds) == ("low", 12, 60)
+    assert judge(status(6000), Trend(slope=-100, rate=500)) == Backpressure("low", 6000, 12, 60, "per_min")
 
 
 def test_a_lag_that_does_not_shrink_is_high() -> None:
-    found = judge(status(6000), Trend(slope=1, rate=500))
-    assert (found.level, found.eta_seconds) == ("high", None)
-    assert judge(status(6000), Trend(slope=0, rate=0)).level == "high"
+    assert judge(status(6000), Trend(slope=1, rate=500)) == Backpressure("high", 6000, 12, None, "per_min")
+    assert judge(status(6000), Trend(slope=0, rate=0)) == Backpressure("high", 6000, None, None, "per_min")
 
 
 def test_a_lag_of_seconds_is_none() -> None:
-    assert judge(status(100), Trend(slope=5, rate=500)).level == "none"
-    assert judge(status(0), Trend(slope=0, rate=0)).level == "none"
+    assert judge(status(100), Trend(slope=5, rate=500)) == Backpressure("none", 100, 0.2, 0.0)
+    assert judge(status(0), Trend(slope=0, rate=0)) == Backpressure("none", 0, 0.0, 0.0)
 
 
-def test_without_a_trend_the_driver_has_the_word() -> None:
-    assert judge(status(6000), None).level == "low"
+def test_without_a_trend_only_the_lag_is_known() -> None:
+    assert judge(status(6000), None) == Backpressure("none", 6000)
+    assert judge(status(0), None) == Backpressure("none", 0, 0.0, 0.0)
+    assert judge(status(None), None) == Backpressure()
 
 
 def test_more_key_groups_are_advised_in_proportion_and_with_a_reason() -> None:
@@ -79,7 +76,7 @@ def test_advice_is_bounded(slope: float, parallelism: int) -> None:
 
 def test_a_slow_sink_is_not_helped_by_key_groups() -> None:
     trend_ = Trend(slope=500, rate=500)
-    slow = status(60_000, cause="out")
+    slow = status(60_000, slowest="out")
     advice = recommend(slow, trend_, judge(slow, trend_), 2)
     assert advice is not None
     assert (advice.parallelism, "the sink out is the slowest" in advice.reason) == (2, True)

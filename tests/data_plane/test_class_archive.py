@@ -19,7 +19,7 @@ def test_java_takes_its_classes_from_the_archive_that_setup_made(spark: SparkSes
 
 def test_without_an_archive_java_is_told_of_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    assert class_archive.java_options() == ""
+    assert class_archive.java_options() == []
     class_archive.path().parent.mkdir(parents=True)
     class_archive.path().touch()
-    assert class_archive.java_options() == f"-XX:SharedArchiveFile={class_archive.path()}"
+    assert class_archive.java_options() == [f"-XX:SharedArchiveFile={class_archive.path()}"]

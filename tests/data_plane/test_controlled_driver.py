@@ -64,11 +64,14 @@ def spec(folder: Path, server: ControlServer) -> Path:
 
 @contextmanager
 def driver(folder: Path, server: ControlServer) -> Iterator[subprocess.Popen[bytes]]:
+    scratch = folder / "scratch"
+    scratch.mkdir(exist_ok=True)
     environment = {
         **os.environ,
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "PYTHONPATH": str(ROOT / "src"),
-        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "TMPDIR": str(scratch),
     }
     with (folder / "driver.log").open("wb") as log:
         process = subprocess.Popen(

@@ -17,7 +17,8 @@ from support.waiting import wait_until
 
 from tidemark.errors import EnvironmentFault
 from tidemark.testing import postgres_server
-from tidemark.testing.postgres_server import PostgresServer, free_port
+from tidemark.testing.ports import free_ports
+from tidemark.testing.postgres_server import PostgresServer
 
 
 def ask(server: PostgresServer, sql: str) -> str:
@@ -56,7 +57,7 @@ def test_a_wrong_password_is_refused(postgres: PostgresServer) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_the_dev_command_prints_the_address_and_ends_with_everything_it_started(number: signal.Signals) -> None:
     folder = Path(tempfile.mkdtemp(prefix="tidemark-dev-"))
-    words = ["dev", "postgres", "--port", str(free_port()), "--data", str(folder)]
+    words = ["dev", "postgres", "--port", str(free_ports(1)[0]), "--data", str(folder)]
     with subprocess.Popen([sys.executable, "-m", "tidemark", *words], stdout=subprocess.PIPE, text=True) as command:
         assert command.stdout is not None
         url = command.stdout.readline().strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -112,14 +111,14 @@ class _Launcher:
     def __call__(self) -> DriverProcess:
         spec = self._spec()
         self.directory.record_start(self.request.definition, spec)
-        shutil.rmtree(self.directory.scratch, ignore_errors=True)
+        temporary = self.directory.empty_scratch()
         try:
             return DriverProcess(
                 self.request.driver,
                 self.directory.run_spec,
                 log=self.directory.log,
                 mark=_mark(spec),
-                environment=self._environment(),
+                environment={**temporary, "TIDEMARK_LOG_LEVEL": self.request.settings.log_level},
             )
         except OSError as error:
             raise EnvironmentFault(
@@ -138,13 +137,6 @@ class _Launcher:
             driver_memory=self.request.settings.driver_memory,
             until_drained=self.request.until_drained,
         )
-
-    def _environment(self) -> dict[str, str]:
-        """Spark's scratch files go where the next start clears them: a killed JVM cannot."""
-        return {
-            "SPARK_LOCAL_DIRS": str(self.directory.scratch),
-            "TIDEMARK_LOG_LEVEL": self.request.settings.log_level,
-        }
 
 
 def _prepare(request: Request, directory: JobDirectory) -> _Launcher:

@@ -16,6 +16,7 @@ from tidemark.protocol.messages import (
     SourceCounts,
     Started,
 )
+from tidemark.watermarks import smallest_watermark
 
 
 @dataclass
@@ -50,9 +51,7 @@ class Progress:
         """The smallest of the queries'; none as long as one of them has none."""
         if self.final_watermark is not None:
             return self.final_watermark
-        reached = [epoch.next_watermark or epoch.watermark for epoch in self.last.values()]
-        known = [watermark for watermark in reached if watermark is not None]
-        return min(known) if known and len(known) == len(reached) else None
+        return smallest_watermark(epoch.next_watermark or epoch.watermark for epoch in self.last.values())
 
     @property
     def events_in(self) -> int:

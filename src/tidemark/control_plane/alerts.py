@@ -51,7 +51,7 @@ def _watermark_lag(facts: Facts) -> Iterator[Alert]:
 
 
 def _no_epoch(facts: Facts) -> Iterator[Alert]:
-    if not facts.status.backpressure.lag_events:
+    if not facts.status.lag_events:
         return
     for query in facts.status.queries:
         since = query.committed_at or facts.job.since

@@ -1,14 +1,17 @@
-"""Whether a job keeps up, from how its lag went: slope, time to catch up, and how many key groups it would take."""
+"""Whether a job keeps up, from how its lag went: slope, time to catch up, and how many key groups it would take.
+
+The only place that judges: a driver tells how many events wait and what its epochs spend their time on.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from tidemark.control_plane.jobs.observation import Sample
-from tidemark.protocol.status import Backpressure, DriverStatus
-from tidemark.slope import slope
+from tidemark.protocol.status import DriverStatus
 
 WINDOW_SECONDS = 60.0
 ENOUGH_SAMPLES = 5
@@ -29,6 +32,17 @@ class Trend:
 
 
 @dataclass(frozen=True)
+class Backpressure:
+    """`level`: none, low (a backlog that shrinks), high (one that does not). `cause` is the id of the slowest step."""
+
+    level: Literal["none", "low", "high"] = "none"
+    lag_events: int | None = None
+    lag_seconds: float | None = None
+    eta_seconds: float | None = None
+    cause: str | None = None
+
+
+@dataclass(frozen=True)
 class Recommendation:
     parallelism: int
     reason: str
@@ -39,24 +53,31 @@ def trend(history: Sequence[Sample]) -> Trend | None:
     recent = [sample for sample in history if sample.at >= history[-1].at - WINDOW_SECONDS]
     if len(recent) < ENOUGH_SAMPLES or recent[-1].at - recent[0].at < ENOUGH_SECONDS:
         return None
-    grows = slope([(sample.at - recent[0].at, sample.lag_events) for sample in recent])
+    grows = _slope([(sample.at - recent[0].at, sample.lag_events) for sample in recent])
     taken = max(recent[-1].events_in - recent[0].events_in, 0)
-    return None if grows is None else Trend(grows, taken / (recent[-1].at - recent[0].at))
+    return Trend(grows, taken / (recent[-1].at - recent[0].at))
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    """Of the line through (time, value) by least squares; the times differ."""
+    middle = sum(time for time, _ in points) / len(points)
+    mean = sum(value for _, value in points) / len(points)
+    spread = sum((time - middle) ** 2 for time, _ in points)
+    return sum((time - middle) * (value - mean) for time, value in points) / spread
 
 
 def judge(status: DriverStatus, seen: Trend | None) -> Backpressure:
-    """The driver's own word, corrected by the trend as soon as there is one."""
-    said = status.backpressure
-    if seen is None or said.lag_events is None:
-        return said
-    lag_seconds = said.lag_events / seen.rate if seen.rate > 0 else None
-    behind = lag_seconds is None or lag_seconds > WORTH_A_WORD_SECONDS
-    if said.lag_events == 0 or not behind:
-        return said.model_copy(update={"level": "none", "lag_seconds": lag_seconds or 0.0, "eta_seconds": 0.0})
-    shrinks = seen.slope < -STEADY * max(seen.rate, 1.0)
-    eta = said.lag_events / -seen.slope if shrinks else None
-    level = "low" if shrinks else "high"
-    return said.model_copy(update={"level": level, "lag_seconds": lag_seconds, "eta_seconds": eta})
+    """A lag of a few seconds is none; nor is one held against a job whose trend is not known yet."""
+    lag = status.lag_events
+    if not lag or seen is None:
+        nothing_waits = 0.0 if lag == 0 else None
+        return Backpressure("none", lag, nothing_waits, nothing_waits)
+    lag_seconds = lag / seen.rate if seen.rate > 0 else None
+    if lag_seconds is not None and lag_seconds <= WORTH_A_WORD_SECONDS:
+        return Backpressure("none", lag, lag_seconds, 0.0)
+    if seen.slope < -STEADY * max(seen.rate, 1.0):
+        return Backpressure("low", lag, lag_seconds, lag / -seen.slope, status.slowest_step)
+    return Backpressure("high", lag, lag_seconds, None, status.slowest_step)
 
 
 def recommend(

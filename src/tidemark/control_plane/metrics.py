@@ -123,7 +123,7 @@ def _operator(families: _Families, job: JobSample, id_: str, status: DriverStatu
         families.gauge("tidemark_state_rows", (job.name, id_), operator.state_rows)
     if operator.state_bytes is not None:
         families.gauge("tidemark_state_bytes", (job.name, id_), operator.state_bytes)
-    pressed = job.backpressure if status.backpressure.cause == id_ else 0.0
+    pressed = job.backpressure if status.slowest_step == id_ else 0.0
     families.gauge("tidemark_backpressure", (job.name, id_), pressed)
 
 

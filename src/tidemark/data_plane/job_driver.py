@@ -42,6 +42,7 @@ from tidemark.errors import EngineFault, SourceFailure
 from tidemark.generations import Generations
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, RunSpec, Started
+from tidemark.watermarks import smallest_watermark
 
 _LOG = logging.getLogger(__name__)
 _FINISHED = "finished"
@@ -131,13 +132,10 @@ class JobDriver:
             driver.start(frame, output_mode(self._spec.plan, query), self._spec.plan.epoch.interval_ms)
 
     def ended(self, state: str) -> Ended:
-        total = self.total()
-        marks = [driver.progress.watermark.value for driver in self.queries]
-        known = [mark for mark in marks if mark is not None]
-        watermark = min(known) if len(known) == len(marks) and known else None
+        watermark = smallest_watermark(driver.progress.watermark.value for driver in self.queries)
         epochs = sum(driver.progress.epochs for driver in self.queries)
         return Ended.model_validate(
-            {"state": state, "epochs": epochs, "watermark": to_datetime(watermark), "total": total}
+            {"state": state, "epochs": epochs, "watermark": to_datetime(watermark), "total": self.total()}
         )
 
     def total(self) -> Accounting:

@@ -9,7 +9,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -25,6 +24,7 @@ from tidemark.data_plane.session import create_session
 from tidemark.data_plane.state.prepare import prepare_state, undo_unused_switch
 from tidemark.durable import lock_exclusively
 from tidemark.errors import StateFault
+from tidemark.processes import end_with_standard_input
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import Failed, Failure, RunSpec
 from tidemark.protocol.start import Rescale, Restore
@@ -86,7 +86,7 @@ def _run(spec: RunSpec, send: Callable[[Message], None], link: ControlLink | Non
 
 def _report_to_supervisor() -> Callable[[Message], None]:
     """Messages go to whoever started this process, and without that one it does not go on."""
-    _leave_with_supervisor()
+    end_with_standard_input(_SUPERVISOR_GONE)
     return Reporter(os.fdopen(int(os.environ.get(_REPORT_FD, "1")), "w", encoding="utf-8")).send
 
 
@@ -95,17 +95,6 @@ def _jars(plan: ExecutionPlan) -> list[Path]:
     used = {*(each.connector for each in plan.sources.values()), *(each.connector for each in plan.sinks.values())}
     sets = {set_ for name in used if (set_ := BY_NAME[name].jars)}
     return [jar for set_ in sorted(sets) for jar in jars.require(set_)]
-
-
-def _leave_with_supervisor() -> None:
-    """Ends the process when standard input closes: a driver without a supervisor must not write on."""
-
-    def wait() -> None:
-        while os.read(sys.stdin.fileno(), 4096):
-            pass
-        os._exit(_SUPERVISOR_GONE)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def _only_writer(state: Path) -> IO[str]:

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,17 +17,17 @@ from tidemark.errors import EnvironmentFault
 
 _LOOPBACK = "127.0.0.1"
 _STANDALONE = re.compile(r"spark://(?P<host>[^,]+?):(?P<port>[0-9]+)(,|$)")
-_STATE = "spark.sql.streaming.stateStore"
-_JAVA = "-Xss8m"
+_JAVA_OPTIONS = "-Xss8m"
 # Else Java's own remarks go to standard output, which may be a job's results.
-_JAVA_REMARKS = "-Xlog:disable -Xlog:all=warning:stderr"
+_JAVA_REMARKS = ("-Xlog:disable", "-Xlog:all=warning:stderr")
+_STATE = "spark.sql.streaming.stateStore"
 # Whether Spark keeps offsets under the names of sources, rather than by their place in the query.
 SOURCE_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 SETTINGS: tuple[tuple[str, str], ...] = (
     ("spark.ui.enabled", "false"),
     ("spark.ui.showConsoleProgress", "false"),
     ("spark.driver.maxResultSize", "0"),
-    ("spark.executor.extraJavaOptions", _JAVA),
+    ("spark.executor.extraJavaOptions", _JAVA_OPTIONS),
     ("spark.sql.session.timeZone", "UTC"),
     # Division by zero or a failed cast is null: one poisoned row must not stop a job.
     ("spark.sql.ansi.enabled", "false"),
@@ -92,10 +93,20 @@ def _address_towards(host: str, port: int) -> str:
         ) from None
 
 
-def _class_options(archive_to: Path | None) -> str:
+def driver_java_options(temporary: Path, archive_classes_to: Path | None = None) -> str:
+    """Java does not look at TMPDIR, and puts native libraries and Spark's artifacts into its own temporary folder."""
+    return " ".join((_JAVA_OPTIONS, _java_option(f"-Djava.io.tmpdir={temporary}"), *_class_options(archive_classes_to)))
+
+
+def _class_options(archive_to: Path | None) -> list[str]:
     if archive_to:
-        return f"-XX:ArchiveClassesAtExit={archive_to} -XX:TieredStopAtLevel=1 -Xlog:disable"
-    return f"{class_archive.java_options()} {_JAVA_REMARKS}"
+        return [_java_option(f"-XX:ArchiveClassesAtExit={archive_to}"), "-XX:TieredStopAtLevel=1", "-Xlog:disable"]
+    return [*map(_java_option, class_archive.java_options()), *_JAVA_REMARKS]
+
+
+def _java_option(text: str) -> str:
+    """Quoted, for paths with spaces."""
+    return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"'))
 
 
 def create_session(
@@ -105,10 +116,12 @@ def create_session(
     driver_memory: str = "2g",
     parallelism: int,
     jars: Sequence[Path] = (),
+    temporary: Path | None = None,
     archive_classes_to: Path | None = None,
 ) -> SparkSession:
     """Starts (or joins) the Spark session of this process with Tidemark's settings; `jars` are beside Spark's own.
 
+    Its JVM keeps temporary files in `temporary`, else where this process does: one that is killed leaves them there.
     With `archive_classes_to`, Java writes the classes it has used into that file when it ends.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -116,8 +129,9 @@ def create_session(
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     builder = SparkSession.builder.appName(app_name).master(master)
     builder = builder.config("spark.driver.memory", driver_memory)
+    java_options = driver_java_options(temporary or Path(tempfile.gettempdir()), archive_classes_to)
+    builder = builder.config("spark.driver.extraJavaOptions", java_options)
     builder = builder.config("spark.sql.shuffle.partitions", str(parallelism))
-    builder = builder.config("spark.driver.extraJavaOptions", f"{_JAVA} {_class_options(archive_classes_to)}")
     if jars:
         builder = builder.config("spark.jars", ",".join(map(str, jars)))
     for name, value in (*SETTINGS, *settings_of(master, parallelism)):

@@ -56,16 +56,6 @@ class SinkStatus(Message):
     last_commit_at: datetime | None = None
 
 
-class Backpressure(Message):
-    """`level`: none, low (a backlog that shrinks), high (one that does not). `cause` is the id of the slowest step."""
-
-    level: Literal["none", "low", "high"] = "none"
-    lag_events: int | None = None
-    lag_seconds: float | None = None
-    eta_seconds: float | None = None
-    cause: str | None = None
-
-
 class OpenWindows(Message):
     """`rows` is how many (key, window) pairs are open; `earliest_end` the next to close, where a driver knows it."""
 
@@ -77,7 +67,8 @@ class DriverStatus(Message):
     """`watermark` is the smallest of the queries'; None while one of them has none.
 
     `at` is when the driver's main loop last looked around: heartbeats that go on while it stands still mean that the
-    driver hangs.
+    driver hangs. `lag_events` is what waits for the query that is farthest behind; `slowest_step` is the source,
+    operator or sink that its slowest query spends its time on, whether or not that is too much.
     """
 
     state: Literal["STARTING", "RUNNING", "STOPPING"]
@@ -88,6 +79,7 @@ class DriverStatus(Message):
     sources: dict[str, SourceStatus] = Field(default_factory=dict)
     operators: tuple[OperatorStatus, ...] = ()
     sinks: tuple[SinkStatus, ...] = ()
-    backpressure: Backpressure = Backpressure()
+    lag_events: int | None = None
+    slowest_step: str | None = None
     total: Accounting = Accounting()
     open_windows: dict[str, OpenWindows] = Field(default_factory=dict)

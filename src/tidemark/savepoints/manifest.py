@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from tidemark.compiler.plan.plan import ExecutionPlan
 from tidemark.errors import SavepointDamaged
+from tidemark.watermarks import smallest_watermark
 
 MANIFEST = "manifest.json"
 
@@ -75,9 +76,7 @@ class Manifest(Frozen):
     @property
     def watermark(self) -> datetime | None:
         """The smallest of the queries'; None while one of them had none."""
-        marks = [query.watermark for query in self.queries.values()]
-        known = [mark for mark in marks if mark is not None]
-        return min(known) if known and len(known) == len(marks) else None
+        return smallest_watermark(query.watermark for query in self.queries.values())
 
     def sealed(self) -> Manifest:
         return self.model_copy(update={"checksum": _checksum(self)})

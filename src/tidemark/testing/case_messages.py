@@ -24,7 +24,7 @@ class Position(_Message):
 
 
 class ProcessSpec(_Message):
-    """`job` is the text of the definition; each case has a folder of its own under `folder`."""
+    """`job` is the text of the definition; under `folder` are a folder of each case and one of temporary files."""
 
     job: str
     folder: str

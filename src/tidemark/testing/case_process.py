@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -20,6 +19,7 @@ from tidemark.compiler.compile import Compiled, compile_job
 from tidemark.compiler.definition.case import CaseDefinition
 from tidemark.data_plane.session import create_session
 from tidemark.errors import TidemarkError
+from tidemark.processes import end_with_standard_input
 from tidemark.testing.case_messages import MARK, CaseResult, Crashing, Position, ProcessSpec
 from tidemark.testing.cases import differences, run_case
 
@@ -31,9 +31,11 @@ _PARENT_GONE = 3
 
 def main() -> int:
     spec = ProcessSpec.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    _leave_with_parent()
+    end_with_standard_input(_PARENT_GONE)
     compiled = compile_job(spec.job)
-    spark = create_session("tidemark-tests", driver_memory="1g", parallelism=2)
+    temporary = Path(spec.folder) / "temporary"
+    temporary.mkdir(exist_ok=True)
+    spark = create_session("tidemark-tests", driver_memory="1g", parallelism=2, temporary=temporary)
     start = spec.start
     for number in range(start.case, len(compiled.definition.tests)):
         at = start if number == start.case else Position(case=number)
@@ -86,17 +88,6 @@ class _Case:
 
 def _report(message: CaseResult | Crashing) -> None:
     print(f"{MARK}{message.model_dump_json()}", flush=True)
-
-
-def _leave_with_parent() -> None:
-    """Ends the process when its standard input closes: whoever wanted to know the results is gone."""
-
-    def wait() -> None:
-        while os.read(sys.stdin.fileno(), 4096):
-            pass
-        os._exit(_PARENT_GONE)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from tidemark.protocol.messages import Accounting, RunSpec
 from tidemark.testing import captured_sink, scripted_source
 from tidemark.testing.captured_sink import CapturedSink, Row, captured, captured_rows
 from tidemark.testing.scripted_source import Event, Feed, ScriptedSource, scripted
+from tidemark.watermarks import smallest_watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,9 +134,8 @@ class Harness:
 
     def watermark(self, query: str | None = None) -> datetime | None:
         """The watermark of a query, or the smallest of all; None while there is none."""
-        marks = [driver.progress.watermark.value for driver in self._driver.queries if query in (None, driver.id)]
-        known = [mark for mark in marks if mark is not None]
-        return to_datetime(min(known)) if known and len(known) == len(marks) else None
+        asked = (driver for driver in self._driver.queries if query in (None, driver.id))
+        return to_datetime(smallest_watermark(driver.progress.watermark.value for driver in asked))
 
     # --- the job ----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ import base64
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -26,8 +25,8 @@ from confluent_kafka.admin import AdminClient
 from tidemark import jars
 from tidemark.errors import EnvironmentFault
 from tidemark.java import require_java
+from tidemark.testing.ports import HOST, free_ports
 
-HOST = "127.0.0.1"
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 _HEAP = ("-Xms64m", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -233,18 +232,6 @@ class KafkaBroker:
         self.kill()
         if not self._keeps_data:
             shutil.rmtree(self._data, ignore_errors=True)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on at the moment, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def _in_own_group(command: list[str], log: int) -> subprocess.Popen[bytes]:

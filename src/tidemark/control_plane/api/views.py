@@ -104,7 +104,7 @@ def _judged(plane: Plane, job: JobRecord, status: DriverStatus, recent_restarts:
     facts = alerting.Facts(job, plan, status, recent_restarts, plane.now())
     advice = backpressure.recommend(status, trend, pressure, plan.parallelism)
     return {
-        "backpressure": pressure.model_dump(),
+        "backpressure": vars(pressure),
         "recommendation": None if advice is None else vars(advice),
         "alerts": [vars(alert) for alert in alerting.alerts(facts)],
     }

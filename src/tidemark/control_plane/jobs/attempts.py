@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -45,14 +44,13 @@ def start_attempt(plane: Plane, job: JobRecord) -> None:
         attempt.attempt,
     )
     directory.record_start(job.definition, spec)
-    shutil.rmtree(directory.scratch, ignore_errors=True)
     plane.observations.of(job.job_id, attempt.attempt, plane.monotonic())
     process = plane.launcher.start(
         Launch(
             spec=directory.run_spec,
             log=directory.log,
             mark=attempt.mark,
-            environment=_environment(plane, directory),
+            environment={**_environment(plane), **directory.empty_scratch()},
             secrets=secrets_of(job.plan),
         )
     )
@@ -107,11 +105,6 @@ def _spec(
     )
 
 
-def _environment(plane: Plane, directory: JobDirectory) -> dict[str, str]:
-    """Spark's scratch files go where the next start clears them: a killed JVM cannot."""
+def _environment(plane: Plane) -> dict[str, str]:
     inherited = {name: value for name, value in plane.environment.items() if name not in _NOT_FOR_DRIVERS}
-    return {
-        **inherited,
-        "SPARK_LOCAL_DIRS": str(directory.scratch),
-        "TIDEMARK_LOG_LEVEL": plane.settings.log_level,
-    }
+    return {**inherited, "TIDEMARK_LOG_LEVEL": plane.settings.log_level}

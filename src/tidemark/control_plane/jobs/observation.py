@@ -42,7 +42,7 @@ class Observation:
         if status is None:
             return
         self.status = status
-        lag = status.backpressure.lag_events
+        lag = status.lag_events
         if lag is not None and (not self.history or now - self.history[-1].at >= _SAMPLE_SECONDS):
             taken = sum(source.events_in for source in status.total.sources.values())
             self.history.append(Sample(now, lag, taken))

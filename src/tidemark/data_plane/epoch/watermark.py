@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidemark.compiler.plan.plan import SourcePlan
+from tidemark.watermarks import smallest_watermark
 
 # 9999-12-31T23:59:59Z: where a drained job's watermark ends.
 END_OF_TIME = 253_402_300_799_000_000
@@ -55,10 +56,7 @@ class SourceTime:
     def watermark(self) -> int | None:
         """The minimum over active partitions; None while one of them has no event yet, or none is active."""
         active = [partition for partition in self.partitions if partition.exists and not partition.idle]
-        seen = [partition.newest for partition in active if partition.newest is not None]
-        if not active or len(seen) < len(active):
-            return None
-        return min(seen) - self.delay
+        return smallest_watermark(self.partition_watermark(partition) for partition in active)
 
     def partition_watermark(self, partition: Partition) -> int | None:
         return None if partition.newest is None else partition.newest - self.delay
@@ -153,8 +151,7 @@ class QueryWatermark:
         active = [source for source in self.sources.values() if not source.idle]
         if not active:
             return self._clock()
-        marks = [mark for source in active if (mark := source.watermark) is not None]
-        return min(marks) if len(marks) == len(active) else None
+        return smallest_watermark(source.watermark for source in active)
 
     def _clock(self) -> int | None:
         """Where a quiet query would be by now: its newest event, moved on by the idle time since it was seen."""

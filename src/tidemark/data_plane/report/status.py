@@ -12,11 +12,10 @@ from tidemark.compiler.plan.plan import ExecutionPlan, WindowPlan
 from tidemark.connectors.connector import PartitionOffsets
 from tidemark.data_plane.checkpoint import Checkpoint, size_on_disk
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
-from tidemark.data_plane.report.backpressure import LagTrend, backpressure, slowest_step
 from tidemark.data_plane.report.measures import EpochMeasures
+from tidemark.data_plane.report.slowest_step import slowest_step
 from tidemark.protocol.messages import Accounting, EpochCommitted, OperatorCounts, SourceStatus
 from tidemark.protocol.status import (
-    Backpressure,
     CheckpointStatus,
     DriverStatus,
     OpenWindows,
@@ -24,6 +23,7 @@ from tidemark.protocol.status import (
     QueryStatus,
     SinkStatus,
 )
+from tidemark.watermarks import smallest_watermark
 
 # A query that has committed nothing for so long has nothing to do.
 _QUIET_SECONDS = 5.0
@@ -103,14 +103,10 @@ class QueryBoard:
 class StatusBoard:
     plan: ExecutionPlan
     queries: list[QueryBoard]
-    trend: LagTrend = field(default_factory=LagTrend)
 
     def committed(self, id_: str, report: EpochCommitted, measures: EpochMeasures) -> None:
         """One query has committed an epoch; `report` holds the totals of that query alone."""
         next(query for query in self.queries if query.id == id_).committed(report, measures)
-        lags = [query.measures.lag for query in self.queries if query.measures and query.measures.lag is not None]
-        if lags:
-            self.trend.add(time.monotonic(), max(lags))
 
     def stopped(self) -> None:
         """All queries have stopped at the end of their epochs."""
@@ -118,19 +114,19 @@ class StatusBoard:
             query.stopped = True
 
     def status(self, state: Literal["STARTING", "RUNNING", "STOPPING"], total: Accounting) -> DriverStatus:
-        marks = [query.progress.watermark.value for query in self.queries]
-        known = [mark for mark in marks if mark is not None]
+        lags = [query.measures.lag for query in self.queries if query.measures and query.measures.lag is not None]
         parallelism = [found for query in self.queries if (found := query.checkpoint.known_parallelism) is not None]
         return DriverStatus(
             state=state,
             at=datetime.now(UTC),
             parallelism=max(parallelism, default=None),
-            watermark=to_datetime(min(known)) if known and len(known) == len(marks) else None,
+            watermark=to_datetime(smallest_watermark(query.progress.watermark.value for query in self.queries)),
             queries=tuple(query.status() for query in self.queries),
             sources=self._sources(),
             operators=tuple(self._operators(total)),
             sinks=tuple(self._sinks(total)),
-            backpressure=self._backpressure(),
+            lag_events=max(lags, default=None),
+            slowest_step=self._slowest_step(),
             total=total,
             open_windows=self._open_windows(),
         )
@@ -177,12 +173,10 @@ class StatusBoard:
             rows = total.sinks[id_].rows if id_ in total.sinks else 0
             yield SinkStatus(id=id_, committed_epoch=epoch, rows=rows, last_commit_at=at)
 
-    def _backpressure(self) -> Backpressure:
+    def _slowest_step(self) -> str | None:
         reports = [query.report for query in self.queries if query.report]
         slowest = max(reports, key=lambda report: report.duration_ms, default=None)
-        cause = slowest_step(slowest.duration_ms, slowest.sink_commit_ms, self._busy()) if slowest else None
-        rate = sum(rate for query in self.queries for id_, rate in query.rates.items() if id_ in self.plan.sources)
-        return backpressure(self.trend, rate, max((report.events for report in reports), default=0), cause)
+        return slowest_step(slowest.duration_ms, slowest.sink_commit_ms, self._busy()) if slowest else None
 
     def _open_windows(self) -> dict[str, OpenWindows]:
         sizes = {id_: size for query in self.queries if query.measures for id_, size in query.measures.state.items()}
