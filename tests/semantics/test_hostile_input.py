@@ -124,6 +124,26 @@ def test_empty_files_are_no_events(tmp_path: Path, spark: SparkSession) -> None:
     assert run_drained(JOB.format(format="jsonl", extra=""), tmp_path, spark).total.sources["events"].events_in == 0
 
 
+def test_no_name_of_a_file_or_folder_hides_its_bad_records(tmp_path: Path, spark: SparkSession) -> None:
+    """Bad records are found by reading the epoch's files again, by name."""
+    folder = tmp_path / 'a "quoted" #folder, 100%'
+    (folder / "in").mkdir(parents=True)
+    names = ["plain", "with space", "50%20", "{a,b}", "[1]", "star*", "what?", "naïve", "a#b", "e+f&g=h;i"]
+    for name in names:
+        (folder / "in" / f"{name}.jsonl").write_bytes(encoded(id=name) + b"\nbad in " + name.encode() + b"\n")
+    run_drained(JOB.format(format="jsonl", extra=""), folder, spark)
+    assert sorted(row["id"] for row in file_rows(folder / "out")) == sorted(names)
+    kept = sorted(base64.b64decode(row["_raw"]).decode() for row in file_rows(folder / "bad"))
+    assert kept == sorted(f"bad in {name}" for name in names)
+
+
+def test_a_colon_in_the_name_of_a_file_is_named(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "12:30.jsonl").write_bytes(encoded() + b"\n")
+    with pytest.raises(SourceUnreadable, match="a colon in its name: 12:30"):
+        run_drained(JOB.format(format="jsonl", extra=""), tmp_path, spark)
+
+
 def test_on_error_fail_stops_before_anything_is_written(tmp_path: Path, spark: SparkSession) -> None:
     with pytest.raises(TooManyErrors):
         run(tmp_path, spark, [encoded(), b"garbage"], extra="on_error: fail")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
@@ -169,8 +170,8 @@ def read_nothing(leaf: JavaObject) -> bool:
 
 
 def scanned_files(leaf: JavaObject) -> list[str]:
-    """The files a file scan reads in this epoch."""
-    return list(leaf.relation().location().inputFiles())
+    """The files a file scan reads in this epoch, as names for Spark's readers."""
+    return [unquote(url) for url in leaf.relation().location().inputFiles()]
 
 
 def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:

@@ -6,23 +6,24 @@ rows, or none. Looking at the bytes costs a fiftieth of reading them.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import IO
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
 _CHUNK = 128 * 1024
 _LONGEST_LINE = 16 * 1024 * 1024
+_LOCAL = re.compile(r"(?:file:(?://)?)?(?P<path>/.*)", re.DOTALL)
 _BRACE, _NEWLINE = b"}"[0], b"\n"[0]
 
 
-def is_flat(url: str) -> bool:
+def is_flat(name: str) -> bool:
     """Whether each line ends with its first closing brace, in valid UTF-8; false where the file is not local."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("", "file"):
+    local = _LOCAL.fullmatch(name)
+    if local is None:
         return False
-    with Path(unquote(parts.path)).open("rb") as file:
+    with Path(local["path"]).open("rb") as file:
         return _all_flat(file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from tidemark.schema import parse_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# What has a meaning in the paths that Spark's readers take.
+_PATTERN_SIGN = re.compile(r"[{}\[\]*?\\]")
 _GLOB = set("*?[{")
 
 
@@ -41,7 +44,7 @@ class FilesSource:
         reader = spark.read.format(self._spark_format())
         if self._format == "parquet":
             reader = reader.schema(self._parquet_schema())
-        return self._records(reader.load(scan.files()))
+        return self._records(reader.load([_PATTERN_SIGN.sub(r"\\\g<0>", name) for name in scan.files()]))
 
     def unread(self, end: str | None, latest: str | None) -> int | None:
         return None

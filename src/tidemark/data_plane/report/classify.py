@@ -27,6 +27,14 @@ WORDS: tuple[tuple[str, str, Callable[[str], TidemarkError]], ...] = (
             hint="their retention has passed or the topic was made anew; begin with what is left by --fresh",
         ),
     ),
+    (
+        "java.net.URISyntaxException: Relative path in absolute URI",
+        "Caused by: java.net.URISyntaxException: Relative path in absolute URI: ",
+        lambda text: SourceUnreadable(
+            f"Spark cannot read a file with a colon in its name: {text.removeprefix('.').removesuffix('.crc')}",
+            hint="give it another name, then start again",
+        ),
+    ),
 )
 _NO_SPACE = "No space left on device"
 
@@ -39,7 +47,7 @@ def classify(problem: BaseException) -> TidemarkError:
         if (isinstance(cause, OSError) and cause.errno == errno.ENOSPC) or _NO_SPACE in str(cause):
             return DiskFull("no space is left on the disk", hint="free some space, then start again; nothing is lost")
         if isinstance(cause, PySparkException | Py4JError) and (
-            known := _known_condition(str(cause)) or _known_words(str(cause))
+            known := _known_words(str(cause)) or _known_condition(str(cause))
         ):
             return known
         if isinstance(cause, Py4JNetworkError | ConnectionError):
