@@ -24,6 +24,7 @@ PARTS = (
     ("tidemark/offsets-6", False),
     ("tidemark/.5.1234", False),
     ("tidemark/lines-to-decode", True),
+    ("tidemark/events-ahead", True),
     ("metadata", False),
     ("sources/orders/9", True),
     ("sources/orders/9.compact", True),

@@ -174,7 +174,9 @@ class SinkContext:
     columns: tuple[Column, ...]
     options: dict[str, Any]  # validated, secrets resolved
     base: Path  # relative paths in options are relative to this folder
-    failpoint: Callable[[str], None]  # call with `mid_sink`, `before_sink_commit`, `after_sink_commit`
+    # Call with `mid_sink`, `before_sink_commit`, `after_sink_commit`. What it raises before the commit calls the epoch
+    # off: nothing of it may be seen then, and `write` is called for it again.
+    failpoint: Callable[[str], None]
     show: Callable[[str], None]  # a line for people, used by the console sink
     keeps_refused: bool = False  # whether something reads `<sink>.errors`; rows then have more columns than `columns`
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidemark.schema import Type
@@ -19,21 +19,21 @@ _MILLISECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 _MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
-def json_frame(frame: DataFrame, types: dict[str, Type], partition_by: Sequence[str]) -> DataFrame:
-    return frame.select(*(_readable(_column(name), type_).alias(name) for name, type_ in types.items()))
+def json_columns(types: dict[str, Type], partition_by: Sequence[str]) -> list[Column]:
+    return [_readable(_column(name), type_).alias(name) for name, type_ in types.items()]
 
 
-def csv_frame(frame: DataFrame, types: dict[str, Type], partition_by: Sequence[str]) -> DataFrame:
+def csv_columns(types: dict[str, Type], partition_by: Sequence[str]) -> list[Column]:
     cells = {name: _cell(_column(name), type_) for name, type_ in types.items()}
     body = [name for name in types if name not in partition_by]
     if len(body) == 1:
         # The CSV writer skips a line without any character, and with it a row whose only value is null.
         cells[body[0]] = F.coalesce(cells[body[0]].cast("string"), F.lit(""))
-    return frame.select(*(cell.alias(name) for name, cell in cells.items()))
+    return [cell.alias(name) for name, cell in cells.items()]
 
 
-def parquet_frame(frame: DataFrame, types: dict[str, Type], partition_by: Sequence[str]) -> DataFrame:
-    return frame.select(*(_column(name) for name in types))
+def parquet_columns(types: dict[str, Type], partition_by: Sequence[str]) -> list[Column]:
+    return [_column(name) for name in types]
 
 
 def json_object(types: dict[str, Type]) -> Column:

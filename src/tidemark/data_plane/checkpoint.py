@@ -13,6 +13,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Collection
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,13 @@ _KEPT = 100
 _NONE_YET = b"-"
 _RESCALED = "rescaled"
 _PARALLELISM = "spark.sql.shuffle.partitions"
-_LINES = "lines-to-decode"
+
+
+class Note(StrEnum):
+    """What has been found in a query's input once, and is looked for ever after."""
+
+    LINES_TO_DECODE = "lines-to-decode"
+    EVENTS_AHEAD = "events-ahead"
 
 
 class Checkpoint:
@@ -103,12 +110,12 @@ class Checkpoint:
         """Makes Spark run an epoch again at its next start."""
         _drop(self.folder / "commits" / str(epoch))
 
-    def remember_lines_to_decode(self) -> None:
-        """From now on the query decodes its JSON lines: some are not flat."""
-        write_atomically(self._records / _LINES, "")
+    def remember(self, note: Note) -> None:
+        """From now on the query is built for it."""
+        write_atomically(self._records / note, "")
 
-    def has_lines_to_decode(self) -> bool:
-        return (self._records / _LINES).exists()
+    def knows(self, note: Note) -> bool:
+        return (self._records / note).exists()
 
     def record(self, epoch: int) -> dict[str, Any]:
         """The record of a committed epoch; its absence means that somebody else changed the folder."""

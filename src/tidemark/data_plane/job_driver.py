@@ -19,18 +19,19 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from tidemark.compiler.plan.plan import AggregatePlan, ExecutionPlan, QueryPlan, WindowPlan
 from tidemark.connectors.connector import GrowingSource, NotedSource, Sink, SinkContext, Source, SourceContext
 from tidemark.connectors.runtime import SINKS, SOURCES
-from tidemark.data_plane.checkpoint import Checkpoint
+from tidemark.data_plane.checkpoint import Checkpoint, Note
 from tidemark.data_plane.epoch.accounting import added
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
 from tidemark.data_plane.epoch.refused import RefusedRows
 from tidemark.data_plane.epoch.runner import EpochRunner
 from tidemark.data_plane.epoch.side_ports import SidePorts
 from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
+from tidemark.data_plane.epoch.trust import Outgrown, Trust
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.listener import SparkSignals
 from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
-from tidemark.data_plane.query_driver import Outgrown, QueryDriver, StopRequested
+from tidemark.data_plane.query_driver import QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.report.executors import ExecutorWatch
 from tidemark.data_plane.report.measures import TaskTimes
@@ -256,7 +257,14 @@ class JobDriver:
         checkpoint.prepare()
         sources = self._sources_of(query)
         failpoints = Failpoints.from_environment(query.id, self._spec.attempt)
-        sinks = [OpenSink(plan.sinks[sink], self._sink(sink, checkpoint, failpoints)) for sink in query.sinks]
+        trust = Trust(checkpoint.remember)
+
+        def reached(point: str) -> None:
+            if point == "before_sink_commit":
+                trust.settle()
+            failpoints.reach(point, checkpoint.last_logged() or 0)
+
+        sinks = [OpenSink(plan.sinks[sink], self._sink(sink, reached)) for sink in query.sinks]
         writer = SinkWriter(plan.sink_retry_ms, self._pause)
         self._sinks.extend(opened.sink for opened in sinks)
         open_sinks(sinks, checkpoint, writer)
@@ -276,21 +284,28 @@ class JobDriver:
         progress = Progress(checkpoint, watermark)
         # Asking Spark takes milliseconds of every epoch, and only a control plane shows the answer.
         work = TaskTimes(self._spark) if self._spec.control else None
-        self.queries.append(QueryDriver(runner, progress, checkpoint, sources, failpoints, work, self._clock))
+        driver = QueryDriver(runner, progress, checkpoint, sources, failpoints, trust, work, self._clock)
+        self.queries.append(driver)
         self._board.queries.append(QueryBoard(query.id, progress, checkpoint))
         self._sources[query.id] = sources
-        return self._frames(query, sources, flat=not checkpoint.has_lines_to_decode())
+        return self._quickest_frames(query, driver)
 
     def _checkpoint(self, query: QueryPlan) -> Checkpoint:
         return checkpoint_of(self._spec.plan, query, self._generations.current)
 
     def frames(self, query: QueryPlan) -> QueryFrames:
         """What a query computes from its sources, whatever its records look like."""
-        return self._frames(query, self._sources_of(query), flat=False)
+        return self._frames(query, self._sources_of(query), flat=False, guarded=True)
 
-    def _frames(self, query: QueryPlan, sources: dict[str, Source], flat: bool) -> QueryFrames:
+    def _quickest_frames(self, query: QueryPlan, driver: QueryDriver) -> QueryFrames:
+        """In trust of what has not been found wrong yet; of times only where an epoch can be called off for them."""
+        flat = not driver.checkpoint.knows(Note.LINES_TO_DECODE)
+        guarded = driver.checkpoint.knows(Note.EVENTS_AHEAD) or not driver.can_be_called_off
+        return self._frames(query, self._sources[query.id], flat, guarded)
+
+    def _frames(self, query: QueryPlan, sources: dict[str, Source], flat: bool, guarded: bool) -> QueryFrames:
         named = not reads_a_node_twice(self._spec.plan, query)
-        return QueryFrames(self._spec.plan, query, sources, self._spark, named, flat)
+        return QueryFrames(self._spec.plan, query, sources, self._spark, named, flat, guarded)
 
     def _sources_of(self, query: QueryPlan) -> dict[str, Source]:
         named = not reads_a_node_twice(self._spec.plan, query)
@@ -304,7 +319,7 @@ class JobDriver:
             if isinstance(source, GrowingSource):
                 source.refresh()
         _grow(driver.progress.watermark, sources)
-        driver.start_again(self._frames(query, sources, flat=not driver.checkpoint.has_lines_to_decode()))
+        driver.start_again(self._quickest_frames(query, driver))
 
     def _source(self, node: str, named: bool) -> Source:
         plan = self._spec.plan.sources[node]
@@ -323,7 +338,7 @@ class JobDriver:
         """A restored job goes on with the time that its savepoint's job began."""
         return self._generations.pointer.first_started_at or self._spec.first_started_at
 
-    def _sink(self, sink: str, checkpoint: Checkpoint, failpoints: Failpoints) -> Sink:
+    def _sink(self, sink: str, reached: Callable[[str], None]) -> Sink:
         plan = self._spec.plan.sinks[sink]
         context = SinkContext(
             job=self._spec.plan.job,
@@ -333,7 +348,7 @@ class JobDriver:
             columns=plan.columns,
             options=resolve(plan.options, os.environ, sink),
             base=Path(self._spec.base),
-            failpoint=lambda point: failpoints.reach(point, (checkpoint.last_logged() or 0)),
+            failpoint=reached,
             show=lambda text: self._send(ConsoleLine(sink=sink, text=text)),
             keeps_refused=plan.keeps_refused,
         )

@@ -21,6 +21,7 @@ from tidemark.data_plane.checkpoint import Checkpoint
 from tidemark.data_plane.epoch.accounting import Accountant, EpochCounts
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
 from tidemark.data_plane.epoch.runner import EpochRunner
+from tidemark.data_plane.epoch.trust import Outgrown, Trust
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.query.frames import QueryFrames
@@ -36,10 +37,6 @@ class StopRequested(Exception):
     """Raised instead of beginning another epoch; that epoch is logged and runs at the next start."""
 
 
-class Outgrown(Exception):
-    """The epoch has partitions, or JSON lines, that the query was not built for; nothing of it has run."""
-
-
 class QueryDriver:
     def __init__(
         self,
@@ -48,6 +45,7 @@ class QueryDriver:
         checkpoint: Checkpoint,
         sources: Mapping[str, Source],
         failpoints: Failpoints,
+        trust: Trust,
         work: TaskTimes | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -62,6 +60,7 @@ class QueryDriver:
         )
         self._sources = sources
         self._failpoints = failpoints
+        self._trust = trust
         self._work = work
         self._clock = clock
         self._turn = threading.Lock()
@@ -94,6 +93,11 @@ class QueryDriver:
         self._start(frames)
 
     @property
+    def can_be_called_off(self) -> bool:
+        """Whether nothing of an epoch can be seen before a sink asks to commit it."""
+        return all(opened.sink.exactly_once for opened in self._runner.sinks)
+
+    @property
     def started(self) -> bool:
         return self._attached.is_set()
 
@@ -122,25 +126,29 @@ class QueryDriver:
         started = time.monotonic()
         self._failpoints.reach("after_log", epoch)
         self._check_room(epoch)
-        self._check_lines()
         self.checkpoint.keep_offsets(epoch)
         facts = self._execution.facts()
         self.progress.watermark.at_least(facts.watermark_ms * 1000)
         if epoch == self.progress.last_epoch:
-            self._repeat(frame)
+            self._repeat(frame, facts)
             return
         known_as = epoch + self.progress.shift
-        counts = self._runner.run(frame, known_as, self._execution, facts)
+        with self._in_trust(facts):
+            counts = self._runner.run(frame, known_as, self._execution, facts)
         self._advance_watermark(counts)
         self.progress.commit(epoch, self._accountant.account(counts), self._runner.holding(known_as))
         self._reports[epoch] = self._report(known_as, facts, counts, time.monotonic() - started)
         self._failpoints.reach("after_epoch_record", epoch)
 
-    def _check_lines(self) -> None:
-        """From the first lines on that are not flat JSON, the query decodes lines."""
-        if not self._frames.fit(self._execution):
-            self.checkpoint.remember_lines_to_decode()
-            raise Outgrown
+    @contextmanager
+    def _in_trust(self, facts: EpochFacts) -> Iterator[None]:
+        """What the query was built in trust of holds when this ends, and before a sink commits."""
+        flat = (lambda: self._frames.fit(self._execution)) if self._frames.reads_flat_json else None
+        in_time = None if self._frames.guarded else lambda: self._runner.side_ports.all_in_time(self._execution, facts)
+        with self._trust.during(flat, in_time):
+            if not self.can_be_called_off:
+                self._trust.settle_lines()
+            yield
 
     def _check_room(self, epoch: int) -> None:
         growing = [source for source in self._sources.values() if isinstance(source, GrowingSource)]
@@ -279,9 +287,10 @@ class QueryDriver:
         self._start(self._frames)
         self._query.processAllAvailable()
 
-    def _repeat(self, frame: DataFrame) -> None:
+    def _repeat(self, frame: DataFrame, facts: EpochFacts) -> None:
         """An epoch that is done and recorded already, run for Spark's sake alone."""
-        frame.write.format("noop").mode("append").save()
+        with self._in_trust(facts):
+            frame.write.format("noop").mode("append").save()
         self._hand_over_watermark()
 
     def stop(self, deadline: float) -> None:

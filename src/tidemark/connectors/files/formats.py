@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import Column
 
-from tidemark.connectors.spark_rendering import csv_frame, json_frame, parquet_frame
+from tidemark.connectors.spark_rendering import csv_columns, json_columns, parquet_columns
 from tidemark.schema import Type
 
 
@@ -34,18 +34,20 @@ class FileFormat:
 
     writer: str
     suffix: str
-    rendered: Callable[[DataFrame, dict[str, Type], Sequence[str]], DataFrame]
+    columns: Callable[[dict[str, Type], Sequence[str]], list[Column]]
     is_empty: Callable[[Path], bool]
     options: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
 
 
 FORMATS = {
-    "jsonl": FileFormat("json", ".jsonl", json_frame, _no_bytes, {"ignoreNullFields": "false", "compression": "none"}),
+    "jsonl": FileFormat(
+        "json", ".jsonl", json_columns, _no_bytes, {"ignoreNullFields": "false", "compression": "none"}
+    ),
     "csv": FileFormat(
         "csv",
         ".csv",
-        csv_frame,
+        csv_columns,
         _header_only,
         {
             "header": "true",
@@ -58,7 +60,7 @@ FORMATS = {
     "parquet": FileFormat(
         "parquet",
         ".parquet",
-        parquet_frame,
+        parquet_columns,
         _no_rows,
         settings={"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"},
     ),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from tidemark.connectors.connector import EpochRows, SinkContext
@@ -58,13 +59,22 @@ class FilesSink:
     def close(self) -> None:
         """Nothing is held open between calls."""
 
+    # Expressions are made once: each part of one is a call into Spark's process.
+    @cached_property
+    def _columns(self) -> list[Column]:
+        return self._format.columns(self._types, self._partition_by)
+
+    @cached_property
+    def _row_count(self) -> Column:
+        return F.count(F.lit(1)).alias("rows")
+
     def _stage(self, epoch: int, frame: DataFrame, folder: Path) -> int:
         """Writes the rows and counts them in the same pass: the frame may be executed only once."""
         counted = Observation()
         for name, value in self._format.settings.items():
             frame.sparkSession.conf.set(name, value)
-        rendered = self._format.rendered(frame, self._types, self._partition_by)
-        writer = rendered.observe(counted, F.count(F.lit(1)).alias("rows")).write.format(self._format.writer)
+        rendered = frame.select(*self._columns).observe(counted, self._row_count)
+        writer = rendered.write.format(self._format.writer)
         try:
             writer.options(**self._format.options).partitionBy(*self._partition_by).save(f"file://{folder}")
         except (PySparkException, Py4JError) as error:

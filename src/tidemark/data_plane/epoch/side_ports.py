@@ -35,11 +35,18 @@ class SidePorts:
     def observed(self, execution: Execution, facts: EpochFacts) -> Observed:
         """What the epoch counted. A source with events too far ahead counted them as good: it is counted again."""
         found = execution.observed()
-        ahead = [node for node in self._query.sources if self._has_events_ahead(node, found, facts)]
+        ahead = self._sources_with_events_ahead(found, facts)
         if not ahead:
             return found
         frames = self._frames(execution, facts)
         return {**found, **{f"source:{node}": frames.recount(node) for node in ahead}}
+
+    def all_in_time(self, execution: Execution, facts: EpochFacts) -> bool:
+        """Whether no event of the epoch is too far ahead of its ingestion; known once an action has run."""
+        return not self._sources_with_events_ahead(execution.observed(), facts)
+
+    def _sources_with_events_ahead(self, observed: Observed, facts: EpochFacts) -> list[str]:
+        return [node for node in self._query.sources if self._has_events_ahead(node, observed, facts)]
 
     def _has_events_ahead(self, node: str, observed: Observed, facts: EpochFacts) -> bool:
         _, _, _, *newest = observed.get(f"source:{node}", [0, 0, 0])

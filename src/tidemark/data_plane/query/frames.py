@@ -158,7 +158,7 @@ class Frames:
 
 
 class QueryFrames(Frames):
-    """The streaming frames of one query."""
+    """The streaming frames of one query: `flat` where lines are trusted, `guarded` where times are not (`Trust`)."""
 
     def __init__(
         self,
@@ -168,14 +168,21 @@ class QueryFrames(Frames):
         spark: SparkSession,
         named: bool,
         flat: bool,
+        guarded: bool,
     ) -> None:
         super().__init__(plan)
         self._query = query
+        self.guarded = guarded
         self.sources = sources
         self._spark = spark
         self._named = named
         self._may_be_flat = flat and named and not needs_event_ids(plan, query)
         self._flat: dict[str, FlatJson] = {}
+
+    @property
+    def reads_flat_json(self) -> bool:
+        """Whether each epoch's lines have to be looked at, by `fit`."""
+        return bool(self._flat)
 
     def fit(self, execution: Execution) -> bool:
         """Whether the sources that are read as flat JSON may be, in this epoch."""
@@ -210,7 +217,8 @@ class QueryFrames(Frames):
     def source(self, node: str) -> DataFrame:
         events = self._events(node)
         counted = self.counted(events.timed(), f"source:{node}", **source_metrics(self.sources[node].partitions))
-        return counted.where(events.in_time).withWatermark("_event_time", _NEVER)
+        good = events.in_time if self.guarded else F.col("_event_time").isNotNull()
+        return counted.where(good).withWatermark("_event_time", _NEVER)
 
     def _events(self, node: str) -> Events:
         plan, records = self.plan.sources[node], self.sources[node].stream(self._spark)

@@ -13,6 +13,7 @@ import re
 import shutil
 from pathlib import Path
 
+from tidemark.data_plane.checkpoint import Note
 from tidemark.errors import StateFault
 
 _TRIES = 5
@@ -22,8 +23,6 @@ _SCHEMA = re.compile(r"(\d+)_[0-9a-f-]+")
 _LOGS = ("offsets", "commits")
 # Listings of a file source may be ahead of the epochs; those files are then read next, as they would have been.
 _WHOLE = ("sources",)
-# Notes on a query that are not about one epoch.
-_KEPT_NOTES = ("lines-to-decode",)
 
 
 class _WentAway(Exception):
@@ -71,7 +70,7 @@ def belongs(path: Path, epoch: int) -> bool:
             return _NUMBER.fullmatch(name) is not None and int(name) <= epoch
         case ("tidemark",):
             number = name.removeprefix("offsets-")
-            return name in _KEPT_NOTES or (_NUMBER.fullmatch(number) is not None and int(number) <= epoch)
+            return name in set(Note) or (_NUMBER.fullmatch(number) is not None and int(number) <= epoch)
         case ("state", *inner):
             return _state_belongs(inner, name, epoch)
         case (top, *_):

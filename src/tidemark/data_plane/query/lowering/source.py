@@ -109,11 +109,7 @@ def _events(decoded: Decoded, records: Records, plan: SourcePlan, ingestion_time
 
 
 def _in_time(plan: SourcePlan, ingestion_time: Column) -> Column:
-    """Compared as decimals: Spark would write a plain number that changes with every epoch into the code it compiles,
-    and compile all of that code again for each epoch.
-    """
-    limit = F.unix_micros(ingestion_time) + plan.watermark.max_future_ms * 1000
-    return F.unix_micros("_event_time").cast("decimal(18,0)") <= limit.cast("decimal(18,0)")
+    return F.unix_micros("_event_time") <= F.unix_micros(ingestion_time) + plan.watermark.max_future_ms * 1000
 
 
 def _system_columns(records: Records, plan: SourcePlan, ingestion_time: Column) -> dict[str, Column]:

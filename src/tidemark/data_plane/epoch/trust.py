@@ -1,0 +1,53 @@
+"""What an epoch is read in trust of, to be quick, and what is looked at before anything of it is committed.
+
+That every line is flat JSON, so that Spark's own reader can be used; and that no event is too far ahead of its
+ingestion, so that the time of the epoch does not stand in the plan: Spark would compile its code anew for every epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+from tidemark.data_plane.checkpoint import Note
+
+
+class Outgrown(Exception):
+    """The epoch has partitions, lines or times that the query was not built for; nothing of it is committed."""
+
+
+class Trust:
+    """`remember` makes it known, for good, what the query has to be built for."""
+
+    def __init__(self, remember: Callable[[Note], None]) -> None:
+        self._remember = remember
+        self._flat: Future[bool] | None = None
+        self._in_time: Callable[[], bool] | None = None
+
+    @contextmanager
+    def during(self, flat: Callable[[], bool] | None, in_time: Callable[[], bool] | None) -> Iterator[None]:
+        """Lines are looked at beside the epoch; `in_time` is asked when it has been computed.
+
+        What goes wrong with an epoch that was read the wrong way means nothing.
+        """
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="tidemark-lines") as beside:
+            self._flat = beside.submit(flat) if flat else None
+            self._in_time = in_time
+            try:
+                yield
+            finally:
+                self.settle()
+
+    def settle(self) -> None:
+        """Waits for the answers; raises Outgrown when one of them is no."""
+        self.settle_lines()
+        if self._in_time is not None and not self._in_time():
+            self._remember(Note.EVENTS_AHEAD)
+            raise Outgrown
+        self._in_time = None
+
+    def settle_lines(self) -> None:
+        if self._flat is not None and not self._flat.result():
+            self._remember(Note.LINES_TO_DECODE)
+            raise Outgrown
