@@ -123,6 +123,11 @@ class Computed:
         yield from self.batches
 
 
+class AnyFrame:
+    def select(self) -> AnyFrame:
+        return self
+
+
 @pytest.mark.parametrize("in_memory", [0, 10**9])
 @pytest.mark.parametrize("taken", [[], [0], [1], [3], [1, 2, 1], [3, 3]])
 def test_rows_are_computed_once_and_given_as_often_as_asked(
@@ -133,7 +138,7 @@ def test_rows_are_computed_once_and_given_as_often_as_asked(
     computed = Computed(pa.table(values).to_batches(max_chunksize=3))
     monkeypatch.setattr(rows_module, "arrow_batches", computed.run)
     monkeypatch.setattr(rows_module, "_KEPT_IN_MEMORY", in_memory)
-    with SinkRows(None) as rows:  # type: ignore[arg-type]  # the frame only goes to what is replaced
+    with SinkRows(AnyFrame(), list) as rows:  # type: ignore[arg-type]  # the frame only goes to what is replaced
         for count in taken:
             list(islice(rows.batches(), count))
         assert list(rows.batches()) == computed.batches
@@ -142,7 +147,7 @@ def test_rows_are_computed_once_and_given_as_often_as_asked(
 
 def test_rows_of_a_real_frame_can_be_taken_up_again(spark: SparkSession) -> None:
     frame = spark.range(0, 40_000, 1, 2)
-    with SinkRows(frame) as rows:
+    with SinkRows(frame, lambda: [frame.id]) as rows:
         first = next(iter(rows.batches()))
         again = list(rows.batches())
     assert again[0] == first

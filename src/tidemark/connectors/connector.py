@@ -153,13 +153,15 @@ class NotedSource(Protocol):
 
 
 class EpochRows(Protocol):
-    """The rows of one epoch for one sink: exactly the sink's columns, nothing collected yet."""
+    """The rows of one epoch for one sink; nothing is collected yet."""
 
     @property
-    def frame(self) -> DataFrame: ...
+    def frame(self) -> DataFrame:
+        """The sink's columns, in any order and with others beside them: to select is the sink's."""
+        ...
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Streams the rows through the driver in bounded memory; called again, it starts with the same ones."""
+        """Streams exactly the sink's columns through the driver in bounded memory; called again, the same rows."""
         ...
 
 

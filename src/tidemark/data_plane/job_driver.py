@@ -202,7 +202,7 @@ class JobDriver:
             if self._stop_asked.is_set() and isinstance(driver.failure, StopRequested | Outgrown):
                 continue
             if isinstance(driver.failure, Outgrown):
-                self._rebuild(driver)
+                self.rebuild(driver)
                 continue
             problem = driver.failure or driver.query.exception()
             raise self._explained(driver, problem or EngineFault(f"query {driver.id} stopped by itself"))
@@ -311,7 +311,7 @@ class JobDriver:
         named = not reads_a_node_twice(self._spec.plan, query)
         return {node: self._source(node, named) for node in query.sources}
 
-    def _rebuild(self, driver: QueryDriver) -> None:
+    def rebuild(self, driver: QueryDriver) -> None:
         """Starts a query again that is built for what its sources have now."""
         (query,) = (query for query in self._spec.plan.queries if query.id == driver.id)
         sources = self._sources[query.id]

@@ -5,6 +5,7 @@ Everything here was found by running Spark 4.3.0. An upgrade that breaks one of 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,14 +60,17 @@ class Execution:
         return EpochFacts(logged.batchWatermarkMs(), previous_ms, logged.batchTimestampMs())
 
     def observed(self) -> dict[str, list[Any]]:
-        """The values of every `observe` of the epoch, by name; complete once an action has run."""
+        """The values of every `observe` of the epoch, by name; complete once an action has run.
+
+        A value called `name|rest` stands under that name, not under that of the `observe` it was counted in.
+        """
         metrics = self._execution.lastExecution().observedMetrics()
         found: dict[str, list[Any]] = {}
         names = metrics.keysIterator()
         while names.hasNext():
             name = names.next()
-            row = metrics.apply(name)
-            found[name] = [row.get(index) for index in range(row.size())]
+            for column, value in json.loads(metrics.apply(name).json()).items():
+                found.setdefault(column.rpartition("|")[0] or name, []).append(value)
         return found
 
     def source_names(self) -> list[str]:
@@ -99,10 +103,11 @@ class Execution:
 
     def epoch_leaf(self, observation: str) -> JavaObject:
         """The scan under the `observe` of that name in the plan of the epoch."""
-        node = _find(self._execution.lastExecution().executedPlan(), lambda plan: _observes(plan, observation))
-        while node.children().size():
-            node = node.children().apply(0)
-        return node
+        plan = self._execution.lastExecution().executedPlan()
+        leaves = plan.collectLeaves()
+        if leaves.size() > 1:
+            leaves = _find(plan, lambda node: _observes(node, observation)).collectLeaves()
+        return leaves.apply(0)
 
     def stateful_output(self, spark: SparkSession, column: str) -> DataFrame:
         """The rows a Python-stateful node put out this epoch, computed again from the same state version."""

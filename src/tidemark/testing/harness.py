@@ -20,6 +20,7 @@ from tidemark.compiler.definition.job import JobDefinition
 from tidemark.compiler.definition.model import instant
 from tidemark.compiler.plan.plan import EpochPolicy, ExecutionPlan
 from tidemark.data_plane.epoch.progress import to_datetime
+from tidemark.data_plane.epoch.trust import Outgrown
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.data_plane.query_driver import QueryDriver
@@ -204,11 +205,15 @@ class Harness:
             self._wait(query)
 
     def _wait(self, query: QueryDriver) -> None:
-        try:
-            query.query.processAllAvailable()
-        except (PySparkException, Py4JError) as problem:
-            failure = query.failure or problem
-            raise classify(failure) from failure
+        while True:
+            try:
+                query.query.processAllAvailable()
+                return
+            except (PySparkException, Py4JError) as problem:
+                if not isinstance(query.failure, Outgrown):
+                    failure = query.failure or problem
+                    raise classify(failure) from failure
+                self._driver.rebuild(query)
 
 
 def _under_test(plan: ExecutionPlan, folder: Path) -> ExecutionPlan:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import ExecutionPlan, SinkPlan
@@ -20,15 +20,16 @@ _KEPT_IN_MEMORY = 8 * 1024 * 1024
 
 
 class SinkRows:
-    """Exactly the sink's columns; nothing runs until the sink asks.
+    """Nothing runs until the sink asks.
 
     However often a sink starts over, the epoch's plan runs once: to compute an epoch can take far longer than to write
     it, and the rows must come in the same order again. What has come is kept, on disk when it is much, and given
     again before the rest.
     """
 
-    def __init__(self, frame: DataFrame) -> None:
+    def __init__(self, frame: DataFrame, columns: Callable[[], list[Column]]) -> None:
         self._frame = frame
+        self._columns = columns
         self._coming: Iterator[pa.RecordBatch] | None = None
         self._kept = tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY)  # noqa: SIM115  # closed by __exit__
         self._sizes: list[int] = []
@@ -40,7 +41,7 @@ class SinkRows:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         if self._coming is None:
-            self._coming = arrow_batches(self._frame)
+            self._coming = arrow_batches(self._frame.select(*self._columns()))
         yield from self._again()
         for batch in self._coming:
             self._keep(batch)
@@ -72,7 +73,7 @@ def rows_for(sink: SinkPlan, frame: DataFrame, plan: ExecutionPlan) -> SinkRows:
     """Events for a keyed sink are put in order of (_event_time, _event_id), so that the last of a key wins."""
     if applied_in_order(sink, plan):
         frame = frame.repartition(1).sortWithinPartitions(*ORDER)
-    return SinkRows(frame.select(*payload(sink.columns), *(F.col(name) for name in brought_along(sink))))
+    return SinkRows(frame, lambda: [*payload(sink.columns), *map(F.col, brought_along(sink))])
 
 
 def brought_along(sink: SinkPlan) -> list[str]:

@@ -216,9 +216,38 @@ class QueryFrames(Frames):
 
     def source(self, node: str) -> DataFrame:
         events = self._events(node)
-        counted = self.counted(events.timed(), f"source:{node}", **source_metrics(self.sources[node].partitions))
         good = events.in_time if self.guarded else F.col("_event_time").isNotNull()
+        metrics = {**source_metrics(self.sources[node].partitions), **self._arrivals_at_source(node, good)}
+        counted = self.counted(events.timed(), f"source:{node}", **metrics)
         return counted.where(good).withWatermark("_event_time", _NEVER)
+
+    def _arrivals_at_source(self, node: str, good: Column) -> dict[str, Column]:
+        """Counts of operators that every good event of a source reaches: to count it once more there takes time."""
+        return {
+            f"arrived:{plan.id}|{name}": metric
+            for plan in self._operators_behind(node)
+            for name, metric in self._arrivals(plan, F.when(good, F.col("_event_time"))).items()
+        }
+
+    def _operators_behind(self, source: str) -> list[WindowPlan | AggregatePlan]:
+        plans = (self.plan.operators[node] for node in self._query.operators)
+        counted = [plan for plan in plans if isinstance(plan, WindowPlan | AggregatePlan)]
+        return [plan for plan in counted if self._counted_at_source(plan) == source]
+
+    def _counted_at_source(self, plan: WindowPlan | AggregatePlan) -> str | None:
+        """The source at which arrivals are counted: where nothing on the way to the operator can withhold an event."""
+        if not self._named or (isinstance(plan, WindowPlan) and isinstance(plan.window, SlidingWindow)):
+            return None
+        behind = plan.inputs[0]
+        while isinstance(before := self.plan.operators.get(behind), MapPlan):
+            behind = before.inputs[0]
+        return behind if behind in self.plan.sources else None
+
+    def _arrivals(self, plan: WindowPlan | AggregatePlan, time: Column) -> dict[str, Column]:
+        if isinstance(plan, WindowPlan):
+            assert not isinstance(plan.window, SlidingWindow)
+            return arrival_metrics(window.own_end(plan.window, F.unix_micros(time)))
+        return {"rows_in": F.count(time)}
 
     def _events(self, node: str) -> Events:
         plan, records = self.plan.sources[node], self.sources[node].stream(self._spark)
@@ -244,12 +273,15 @@ class QueryFrames(Frames):
         if isinstance(plan.window, SlidingWindow):
             assigned = window.assign(plan, self.input(plan))
             return self.counted(assigned, f"arrived:{plan.id}", **arrival_metrics(F.col(window.END)))
-        end = window.own_end(plan.window, F.unix_micros("_event_time"))
-        return window.assign(plan, self.counted(self.input(plan), f"arrived:{plan.id}", **arrival_metrics(end)))
+        return window.assign(plan, self._arrived(plan))
+
+    def _arrived(self, plan: WindowPlan | AggregatePlan) -> DataFrame:
+        if self._counted_at_source(plan):
+            return self.input(plan)
+        return self.counted(self.input(plan), f"arrived:{plan.id}", **self._arrivals(plan, F.col("_event_time")))
 
     def _aggregate(self, plan: AggregatePlan) -> DataFrame:
-        arrived = self.counted(self.input(plan), f"arrived:{plan.id}", rows_in=F.count(F.lit(1)))
-        results = window.aggregate_running(plan, arrived)
+        results = window.aggregate_running(plan, self._arrived(plan))
         return self.counted(results, f"results:{plan.id}", rows_out=F.count(F.lit(1)))
 
 
@@ -346,4 +378,4 @@ def source_metrics(partitions: int) -> dict[str, Column]:
 
 def arrival_metrics(end: Column) -> dict[str, Column]:
     """Rows that reach a stateful operator, and the earliest moment at which one of them stops being accepted."""
-    return {"rows_in": F.count(F.lit(1)), "earliest_end": F.min(end)}
+    return {"rows_in": F.count(end), "earliest_end": F.min(end)}

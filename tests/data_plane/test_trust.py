@@ -1,0 +1,73 @@
+"""What an epoch is read in trust of: found out beside it, and told before anything commits."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tidemark.data_plane.checkpoint import Note
+from tidemark.data_plane.epoch.trust import Outgrown, Trust
+
+
+def test_an_epoch_that_holds_what_was_trusted_goes_on() -> None:
+    remembered: list[Note] = []
+    trust = Trust(remembered.append)
+    asked: list[str] = []
+
+    def in_time() -> bool:
+        asked.append("in time")
+        return True
+
+    with trust.during(lambda: True, in_time):
+        trust.settle()
+        trust.settle()
+    assert (remembered, asked) == ([], ["in time"])
+
+
+def test_lines_are_looked_at_while_the_epoch_runs() -> None:
+    began, run = threading.Event(), threading.Event()
+    trust = Trust(lambda note: None)
+
+    def look() -> bool:
+        began.set()
+        return run.wait(10)
+
+    with trust.during(look, None):
+        assert began.wait(10)
+        run.set()
+
+
+@pytest.mark.parametrize(
+    ("flat", "in_time", "note"), [(False, True, Note.LINES_TO_DECODE), (True, False, Note.EVENTS_AHEAD)]
+)
+def test_a_sink_that_asks_to_commit_is_told(flat: bool, in_time: bool, note: Note) -> None:
+    remembered: list[Note] = []
+    trust = Trust(remembered.append)
+    committed: list[str] = []
+
+    def commit() -> None:
+        with trust.during(lambda: flat, lambda: in_time):
+            trust.settle()
+            committed.append("committed")
+
+    with pytest.raises(Outgrown):
+        commit()
+    assert committed == []
+    assert set(remembered) == {note}
+
+
+def test_a_failure_of_an_epoch_that_was_read_the_wrong_way_means_nothing() -> None:
+    trust = Trust(lambda note: None)
+    with pytest.raises(Outgrown), trust.during(lambda: False, None):
+        raise ValueError("cannot be read")
+    with pytest.raises(ValueError, match="cannot be read"), trust.during(lambda: True, None):
+        raise ValueError("cannot be read")
+
+
+def test_what_goes_wrong_in_looking_fails_the_epoch() -> None:
+    def look() -> bool:
+        raise FileNotFoundError("gone")
+
+    with pytest.raises(FileNotFoundError), Trust(lambda note: None).during(look, None):
+        pass
