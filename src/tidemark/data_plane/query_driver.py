@@ -132,7 +132,8 @@ class QueryDriver:
         known_as = epoch + self.progress.shift
         counts = self._runner.run(frame, known_as, self._execution, facts)
         self._advance_watermark(counts)
-        self.progress.commit(epoch, self._accountant.account(counts), self._runner.holding(known_as))
+        accounted, holding = self._accountant.account(counts), self._runner.holding(known_as)
+        self.progress.commit(epoch, self._events(counts), accounted, holding)
         self._reports[epoch] = self._report(known_as, facts, counts, time.monotonic() - started)
         self._failpoints.reach("after_epoch_record", epoch)
 
@@ -180,7 +181,7 @@ class QueryDriver:
         return EpochCommitted(
             query=self.id,
             epoch=epoch,
-            events=sum(counts.observed.get(f"source:{node}", [0])[0] for node in self._runner.query.sources),
+            events=self._events(counts),
             duration_ms=round(seconds * 1000),
             watermark=to_datetime(facts.watermark_ms * 1000 or None),
             next_watermark=to_datetime(self.progress.watermark.value),
@@ -189,6 +190,10 @@ class QueryDriver:
             firing_ms=dict.fromkeys(self._fired(counts), self._since_moved(facts.watermark_ms)),
             sink_commit_ms=counts.sink_ms,
         )
+
+    def _events(self, counts: EpochCounts) -> int:
+        """How many the epoch read, from every source of the query."""
+        return sum(counts.observed.get(f"source:{node}", [0])[0] for node in self._runner.query.sources)
 
     def _fired(self, counts: EpochCounts) -> list[str]:
         """The operators whose windows closed in an epoch."""

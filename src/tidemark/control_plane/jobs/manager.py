@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tidemark.control_plane.jobs.attempts import directory_of
 from tidemark.control_plane.jobs.confinement import refused_paths
 from tidemark.control_plane.jobs.lifecycle import TERMINAL, TRANSITIONS, Desired, State
 from tidemark.control_plane.jobs.plane import Plane
+from tidemark.control_plane.jobs.replay import replay_of
 from tidemark.control_plane.store import jobs as store
 from tidemark.control_plane.store.access import job_made_by, keep_key, record_change
 from tidemark.control_plane.store.records import JobRecord
@@ -171,7 +173,8 @@ class Manager:
                 f"the definition is of job {compiled.plan.job!r}, not of {job.name!r}",
                 hint="an upgrade keeps the name; a new job comes with POST /jobs",
             )
-        return job, compiled, upgrade.compare(ExecutionPlan.model_validate(job.plan), compiled.plan)
+        replay = partial(replay_of, directory_of(self._plane, job).state)
+        return job, compiled, upgrade.compare(ExecutionPlan.model_validate(job.plan), compiled.plan, replay)
 
     def upgrade(
         self, name: str, definition: str, accept: frozenset[str], actor: str
