@@ -205,6 +205,12 @@ def epoch(number: int, lag: int = 7) -> None:
     )
 
 
+def recovered(number: int | None) -> None:
+    """The last epoch that this attempt found on the disk; None before it has looked."""
+    queries = [] if number is None else [{"id": "per_min", "epoch": number, "watermark": None}]
+    driver.status = {**driver.status, "queries": queries}
+
+
 def started() -> None:
     driver.status = {**driver.status, "state": "RUNNING"}
     driver.say("started", attempt=SPEC["attempt"], queries=["per_min"], recovered=SPEC["attempt"] > 1)
@@ -257,6 +263,7 @@ def deaf() -> None:
 STEPS: dict[str, Callable[..., Any]] = {
     "started": started,
     "epoch": epoch,
+    "recovered": recovered,
     "ended": ended,
     "failed": failed,
     "serve": serve,

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidemark.control_plane.jobs import changes
+from tidemark.control_plane.jobs.crash_row import has_got_on
 from tidemark.control_plane.jobs.plane import Plane
 from tidemark.control_plane.redaction import Redactor, secrets_of
 from tidemark.control_plane.savepoints.service import confirmed, keep_outcome
@@ -41,6 +42,9 @@ class Drivers:
         if news:
             self._take(job, known, news)
             seen.acked_seq = max(sent.seq for sent in news)
+        if not seen.committed and has_got_on(job.failures, beat.status):
+            self._end_row_of_crashes(job.job_id)
+            seen.committed = True
         seen.hear(self._plane.monotonic(), beat.status)
         return HeartbeatAnswer(acked_seq=max(acked, seen.acked_seq))
 
@@ -89,12 +93,16 @@ class Drivers:
             return
         with self._plane.database.writing() as connection:
             self._keep(connection, job, known, matters, last)
-            if first_epoch and job.failures:
-                store.update_job(connection, job.job_id, failures=[])
+        if first_epoch and job.failures:
+            self._end_row_of_crashes(job.job_id)
         seen.committed = seen.committed or bool(epochs)
         if any(isinstance(sent.message, Failed | Ended) for sent in matters):
             seen.ended_at = self._plane.monotonic()
         self._plane.wake.set()
+
+    def _end_row_of_crashes(self, job_id: str) -> None:
+        with self._plane.database.writing() as connection:
+            store.update_job(connection, job_id, failures=[])
 
     def _keep(
         self, connection: sa.Connection, job: JobRecord, known: AttemptRecord, sent: list[SentMessage], last: int
