@@ -56,8 +56,9 @@ class LocalLauncher:
 
     def is_running(self, process: Process) -> bool:
         child = self._children.get(process["pid"])
-        if child is not None and child.driver.poll() is not None:
-            return False
+        if child is not None:
+            # A child whose threads are still ending looks dead in /proc, and how it ended is not known yet.
+            return child.driver.poll() is None
         return process["began"] is not None and is_running(process["pid"], process["began"])
 
     def describe_end(self, process: Process) -> str:
