@@ -22,6 +22,7 @@ from tidemark.control_plane.jobs.bell import Bell
 from tidemark.control_plane.jobs.plane import Plane, Timing
 from tidemark.control_plane.launch.launcher import Launcher
 from tidemark.control_plane.launch.local import LocalLauncher, current_umask
+from tidemark.control_plane.savepoints.deletion import finish_deletions
 from tidemark.control_plane.store.access import list_tokens
 from tidemark.control_plane.store.database import Database
 from tidemark.durable import lock_exclusively, make_folder, write_atomically
@@ -58,6 +59,7 @@ def serve(settings: Settings, base: Path, launcher: Launcher | None = None, timi
             environment=dict(os.environ),
             timing=timing or Timing(),
         )
+        finish_deletions(plane)
         try:
             _serve(plane)
         finally:

@@ -13,11 +13,12 @@ from tidemark.control_plane.jobs import changes
 from tidemark.control_plane.jobs.crash_row import has_got_on
 from tidemark.control_plane.jobs.plane import Plane
 from tidemark.control_plane.redaction import Redactor, secrets_of
+from tidemark.control_plane.savepoints.deletion import remove_files
 from tidemark.control_plane.savepoints.service import confirmed, keep_outcome
 from tidemark.control_plane.store import commands
 from tidemark.control_plane.store import jobs as store
 from tidemark.control_plane.store.access import hash_token, same_hash
-from tidemark.control_plane.store.records import AttemptRecord, JobRecord
+from tidemark.control_plane.store.records import AttemptRecord, JobRecord, SavepointRecord
 from tidemark.errors import Forbidden, NotFound
 from tidemark.protocol.control import CommandResult, Commands, Heartbeat, HeartbeatAnswer, SentMessage
 from tidemark.protocol.messages import Ended, EpochCommitted, Failed, Started, Warned
@@ -67,10 +68,12 @@ class Drivers:
         is_savepoint = command.body["kind"] == "savepoint"
         if is_savepoint and command.result is None:
             outcome = confirmed(outcome, command.body["location"])
+        retired: list[SavepointRecord] = []
         with self._plane.database.writing() as connection:
             if commands.keep_result(connection, command, outcome) and is_savepoint:
                 job = store.get_job(connection, job_id)
-                keep_outcome(connection, self._plane, job, command.body, outcome)
+                retired = keep_outcome(connection, self._plane, job, command.body, outcome)
+        remove_files(retired)
         self._plane.bell.ring(job_id)
         self._plane.wake.set()
 

@@ -25,6 +25,7 @@ from tidemark.control_plane.jobs.lifecycle import TERMINAL, TRANSITIONS, Desired
 from tidemark.control_plane.jobs.plane import Plane
 from tidemark.control_plane.jobs.replay import replay_of
 from tidemark.control_plane.store import jobs as store
+from tidemark.control_plane.store import savepoints
 from tidemark.control_plane.store.access import job_made_by, keep_key, record_change
 from tidemark.control_plane.store.records import JobRecord
 from tidemark.errors import Conflict, DefinitionError, LimitReached, NotAvailable, RequestRefused, StateWouldBeLost
@@ -80,6 +81,7 @@ class Manager:
     def _create(self, connection: sa.Connection, submission: Submission, plan: ExecutionPlan, actor: str) -> JobRecord:
         self._check_name(connection, plan.job)
         self._check_limit(connection)
+        _check_kept(connection, submission)
         now = self._plane.now()
         job = store.insert_job(
             connection,
@@ -222,6 +224,13 @@ def _preparation(submission: Submission, plan: ExecutionPlan) -> dict[str, Any] 
         return None
     spec = Restore(location=submission.restore_from, parallelism=plan.parallelism)
     return {"what": "restore", "spec": spec.model_dump(mode="json"), "fallback": None}
+
+
+def _check_kept(connection: sa.Connection, submission: Submission) -> None:
+    """The savepoint may have been deleted while it was being checked; from here on the job holds it."""
+    place = submission.restore_from
+    if place is not None and not savepoints.is_kept_at(connection, place):
+        raise Conflict("the savepoint has just been deleted", hint="restore another one")
 
 
 def _check_accepted(verdicts: tuple[upgrade.QueryVerdict, ...], accept: frozenset[str], plan: ExecutionPlan) -> None:
