@@ -9,6 +9,7 @@ step it happened in. Decisions are made from those fields, never from the text.
     │   ├── NotFresh               user      the kept state does not fit this definition or this run
     │   ├── AlreadyRunning         user      another process runs this job
     │   ├── SettingMissing         user      an environment variable or secret that is not there
+    │   ├── SecretsExposed         user      stored secrets that others than their owner may read
     │   └── RequestRefused         user      a request that the control plane does not carry out
     │       ├── Unauthenticated    user      no token, or one that is unknown or expired
     │       ├── Forbidden          user      a token whose role, or a browser's origin, does not allow it
@@ -93,6 +94,10 @@ class AlreadyRunning(UsageError):
 
 class SettingMissing(UsageError):
     code = "setting_missing"
+
+
+class SecretsExposed(UsageError):
+    code = "secrets_exposed"
 
 
 class RequestRefused(UsageError):

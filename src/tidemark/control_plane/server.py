@@ -20,6 +20,7 @@ from tidemark.control_plane.api.app import make_app
 from tidemark.control_plane.api.services import Services
 from tidemark.control_plane.jobs.bell import Bell
 from tidemark.control_plane.jobs.plane import Plane, Timing
+from tidemark.control_plane.jobs.variables import Variables
 from tidemark.control_plane.launch.launcher import Launcher
 from tidemark.control_plane.launch.local import LocalLauncher, current_umask
 from tidemark.control_plane.savepoints.deletion import finish_deletions
@@ -56,9 +57,10 @@ def serve(settings: Settings, base: Path, launcher: Launcher | None = None, timi
             settings=settings,
             base=base,
             address_file=settings.home / ADDRESS,
-            environment=dict(os.environ),
+            variables=Variables(dict(os.environ), settings.home),
             timing=timing or Timing(),
         )
+        plane.variables.current()
         finish_deletions(plane)
         try:
             _serve(plane)

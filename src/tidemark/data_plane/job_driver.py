@@ -42,6 +42,7 @@ from tidemark.errors import EngineFault, SourceFailure
 from tidemark.generations import Generations
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, RunSpec, Started
+from tidemark.stored_secrets import StoredSecrets, variables
 
 _LOG = logging.getLogger(__name__)
 _FINISHED = "finished"
@@ -69,6 +70,7 @@ class JobDriver:
         self._source_types = source_types
         self._sink_types = sink_types
         self._clock = clock
+        self._variables = variables(os.environ, StoredSecrets(Path(spec.secrets)).values() if spec.secrets else {})
         self._state = Path(spec.state)
         self._generations = Generations(self._state)
         self._changed = threading.Event()
@@ -312,7 +314,7 @@ class JobDriver:
         plan = self._spec.plan.sources[node]
         context = SourceContext(
             plan=plan,
-            options=resolve(plan.options, os.environ, node),
+            options=resolve(plan.options, self._variables, node),
             base=Path(self._spec.base),
             epoch=self._spec.plan.epoch,
             job=self._spec.plan.job,
@@ -333,7 +335,7 @@ class JobDriver:
             sink=sink,
             attempt=self._spec.attempt,
             columns=plan.columns,
-            options=resolve(plan.options, os.environ, sink),
+            options=resolve(plan.options, self._variables, sink),
             base=Path(self._spec.base),
             failpoint=lambda point: failpoints.reach(point, (checkpoint.last_logged() or 0)),
             show=lambda text: self._send(ConsoleLine(sink=sink, text=text)),

@@ -15,6 +15,7 @@ from support.waiting import wait_until
 
 from tidemark.control_plane.jobs.lifecycle import Desired, State
 from tidemark.control_plane.jobs.plane import Plane
+from tidemark.control_plane.jobs.variables import Variables
 from tidemark.control_plane.launch.local import LocalLauncher
 from tidemark.control_plane.savepoints.deletion import finish_deletions, forget, remove_files, retire
 from tidemark.control_plane.store import jobs as store
@@ -79,7 +80,8 @@ def job_of(database: Database, job_id: str, prepare: dict[str, Any] | None = Non
 def kept(tmp_path: Path) -> Kept:
     settings = load_settings(tmp_path).model_copy(update={"home": tmp_path, "savepoints_kept": 2})
     database = Database(tmp_path / "control.db")
-    plane = Plane(database, LocalLauncher(), settings, tmp_path, tmp_path / "server.json", {}, now=lambda: NOW)
+    variables = Variables({}, tmp_path)
+    plane = Plane(database, LocalLauncher(), settings, tmp_path, tmp_path / "server.json", variables, now=lambda: NOW)
     return Kept(plane, job_of(database, "shop-1"))
 
 

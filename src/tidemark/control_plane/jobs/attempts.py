@@ -29,7 +29,11 @@ def directory_of(plane: Plane, job: JobRecord) -> JobDirectory:
 
 
 def start_attempt(plane: Plane, job: JobRecord) -> None:
-    """Takes the next number, then starts the driver: killed in between, the number is simply never used."""
+    """Takes the next number, then starts the driver: killed in between, the number is simply never used.
+
+    Secrets are looked at first, so that what this driver is about to read will be masked.
+    """
+    plane.variables.current()
     directory = directory_of(plane, job)
     lineage = directory.lineage(plane.now())
     token = secrets.token_urlsafe(32)
@@ -54,6 +58,7 @@ def start_attempt(plane: Plane, job: JobRecord) -> None:
             mark=attempt.mark,
             environment=_environment(plane, directory),
             secrets=secrets_of(job.plan),
+            stored=plane.variables.file,
         )
     )
     with plane.database.writing() as connection:
@@ -101,6 +106,7 @@ def _spec(
             "master": plane.settings.master,
             "driver_memory": plane.settings.driver_memory,
             "definition": job.definition,
+            "secrets": str(plane.variables.file),
             "control": control,
             "prepare": (job.prepare or {}).get("spec"),
         }
@@ -109,7 +115,7 @@ def _spec(
 
 def _environment(plane: Plane, directory: JobDirectory) -> dict[str, str]:
     """Spark's scratch files go where the next start clears them: a killed JVM cannot."""
-    inherited = {name: value for name, value in plane.environment.items() if name not in _NOT_FOR_DRIVERS}
+    inherited = {name: value for name, value in plane.variables.environment.items() if name not in _NOT_FOR_DRIVERS}
     return {
         **inherited,
         "SPARK_LOCAL_DIRS": str(directory.scratch),

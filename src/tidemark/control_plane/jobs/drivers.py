@@ -125,4 +125,4 @@ class Drivers:
         store.update_attempt(connection, job.job_id, known.attempt, **fields)
 
     def _redactor(self, job: JobRecord) -> Redactor:
-        return Redactor.of(secrets_of(job.plan), self._plane.environment)
+        return self._plane.variables.redactor(secrets_of(job.plan))

@@ -54,7 +54,7 @@ class Manager:
         """Raises DefinitionError with all that is wrong, paths that this server does not allow included."""
         compiled = compile_job(definition)
         plane = self._plane
-        refused = refused_paths(compiled.plan, plane.base, self.roots, plane.environment)
+        refused = refused_paths(compiled.plan, plane.base, self.roots, plane.variables.current())
         if refused:
             raise DefinitionError(refused)
         return compiled

@@ -93,7 +93,7 @@ class LocalLauncher:
     def _start_log_writer(self, launch: Launch) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-I", str(LOG_WRITER), str(launch.log), str(self._largest_log), str(KEPT_LOGS)]
         return subprocess.Popen(
-            [*command, *launch.secrets],
+            [*command, str(launch.stored), *launch.secrets],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
