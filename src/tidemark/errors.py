@@ -17,6 +17,7 @@ step it happened in. Decisions are made from those fields, never from the text.
     │       ├── Conflict           user      the job is not in a state in which this can be done
     │       ├── NotAvailable       user      part of the contract that is not available yet
     │       ├── LimitReached       user      a limit of the server
+    │       ├── TooManyRequests    user      a client that asks more often than the server allows
     │       └── StateWouldBeLost   user      an upgrade that would lose state, which nobody accepted
     ├── ServerUnreachable          external  the control plane does not answer
     ├── EnvironmentFault           user      Java, Python or a library that is missing or too old
@@ -126,6 +127,10 @@ class NotAvailable(RequestRefused):
 
 class LimitReached(RequestRefused):
     code = "limit_reached"
+
+
+class TooManyRequests(RequestRefused):
+    code = "too_many_requests"
 
 
 class StateWouldBeLost(RequestRefused):
