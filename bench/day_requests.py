@@ -61,16 +61,21 @@ class Requests:
         schedule = _Schedule([f"/jobs/{job_id}" for job_id in job_ids], str(self._server.http.base_url))
         answered = schedule.run()
         _judge(self._report, f"{RATE} requests/s for a job, {SECONDS} s", answered)
+        self._report.note(f"of that, until it could be sent: {_figures(schedule.sent)}")
         self._report.check("every request is answered well", not schedule.bad, f"{len(schedule.bad)} are not")
 
 
 @dataclass
 class _Schedule:
-    """Request n is due at `n / RATE`; whichever client is free takes the next one."""
+    """Request n is due at `n / RATE`; whichever client is free takes the next one.
+
+    `sent` is by how much each went out late: on a machine that is busy, the clients wait for their turn as well.
+    """
 
     paths: list[str]
     url: str
     bad: list[int] = field(default_factory=list)
+    sent: list[float] = field(default_factory=list)
     _taken: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _answered: list[float] = field(default_factory=list)
@@ -92,12 +97,14 @@ class _Schedule:
         while (number := self._next()) is not None:
             due = self._begun + number / RATE
             threading.Event().wait(max(0.0, due - time.monotonic()))
+            late = time.monotonic() - due
             connection.request("GET", self.paths[number % len(self.paths)])
             answer = connection.getresponse()
             answer.read()
             took = time.monotonic() - due
             with self._lock:
                 self._answered.append(took)
+                self.sent.append(late)
                 if answer.status != 200:
                     self.bad.append(answer.status)
         connection.close()
@@ -115,8 +122,14 @@ def _job(name: str) -> str:
 
 
 def _judge(report: Report, what: str, seconds: list[float]) -> None:
-    median, p99, longest = statistics.median(seconds), statistics.quantiles(seconds, n=100, method="inclusive")[-1], max(seconds)
-    figure = f"{len(seconds)} times, " + ", ".join(
-        f"{name} {value * 1000:.1f} ms" for name, value in (("median", median), ("p99", p99), ("longest", longest))
-    )
-    report.check(what, p99 < LIMIT_SECONDS, f"{figure} (limit: p99 below {LIMIT_SECONDS * 1000:.0f} ms)")
+    figure = f"{len(seconds)} times, {_figures(seconds)} (limit: p99 below {LIMIT_SECONDS * 1000:.0f} ms)"
+    report.check(what, _p99(seconds) < LIMIT_SECONDS, figure)
+
+
+def _figures(seconds: list[float]) -> str:
+    figures = {"median": statistics.median(seconds), "p99": _p99(seconds), "longest": max(seconds)}
+    return ", ".join(f"{name} {value * 1000:.1f} ms" for name, value in figures.items())
+
+
+def _p99(seconds: list[float]) -> float:
+    return statistics.quantiles(seconds, n=100, method="inclusive")[-1]

@@ -38,12 +38,13 @@ class Services:
         return cls(plane, Manager(plane), Savepoints(plane), Drivers(plane), Reconciler(plane), limiter)
 
 
-def _services(request: Request) -> Services:
+async def _services(request: Request) -> Services:
+    """Asynchronous, as `_actor`: FastAPI would give a plain function a thread, and that one waits for its turn."""
     services: Services = request.app.state.services
     return services
 
 
-def _actor(request: Request) -> str:
+async def _actor(request: Request) -> str:
     actor: str = request.state.actor
     return actor
 
