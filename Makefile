@@ -56,7 +56,7 @@ bench-postgres: setup ## upserts into PostgreSQL against bare COPY and INSERT â€
 chaos: setup ## one job through ROUNDS faults in the order of SEED; the report is in REPORT
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m faults.chaos --rounds $(ROUNDS) --seed $(SEED) --report $(REPORT)
 
-day: setup ## a scripted day of jobs on a real server, kills, and a cluster that loses an executor
+day: setup ## a scripted day of jobs on a real server, kills, many requests, and a cluster that loses an executor
 	$(BIN)/python -m bench.day
 
 docs: setup ## regenerate the reference from the code

@@ -1,4 +1,5 @@
-"""A day in the life of a server with real drivers: scripted changes, kills, and a cluster that loses an executor.
+"""A day in the life of a server with real drivers: scripted changes, kills, requests, and a cluster that loses an
+executor.
 
 Prints every check with its figure and the load of the machine; the exit code is 1 when one of them does not hold.
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 from bench.day_cluster import LostExecutor
 from bench.day_kills import Kills
 from bench.day_report import Report
+from bench.day_requests import Requests
 from bench.day_script import Day
 
 Part = Callable[[Path, Report], None]
@@ -31,7 +33,11 @@ def cluster(folder: Path, report: Report) -> None:
     LostExecutor(folder, report).run()
 
 
-PARTS: dict[str, Part] = {"script": scripted, "kills": kills, "cluster": cluster}
+def requests(folder: Path, report: Report) -> None:
+    Requests(folder, report).run()
+
+
+PARTS: dict[str, Part] = {"script": scripted, "kills": kills, "requests": requests, "cluster": cluster}
 
 
 def main() -> int:

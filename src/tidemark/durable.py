@@ -36,10 +36,10 @@ def sync_tree(folder: Path) -> None:
         sync(Path(parent))
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Readers, and a later start, see the old content or the whole new one."""
+def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
+    """Readers, and a later start, see the old content or the whole new one. The file never has more than `mode`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
+    with open(temporary, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

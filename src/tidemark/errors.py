@@ -9,6 +9,7 @@ step it happened in. Decisions are made from those fields, never from the text.
     │   ├── NotFresh               user      the kept state does not fit this definition or this run
     │   ├── AlreadyRunning         user      another process runs this job
     │   ├── SettingMissing         user      an environment variable or secret that is not there
+    │   ├── SecretsExposed         user      stored secrets that others than their owner may read
     │   └── RequestRefused         user      a request that the control plane does not carry out
     │       ├── Unauthenticated    user      no token, or one that is unknown or expired
     │       ├── Forbidden          user      a token whose role, or a browser's origin, does not allow it
@@ -16,6 +17,7 @@ step it happened in. Decisions are made from those fields, never from the text.
     │       ├── Conflict           user      the job is not in a state in which this can be done
     │       ├── NotAvailable       user      part of the contract that is not available yet
     │       ├── LimitReached       user      a limit of the server
+    │       ├── TooManyRequests    user      a client that asks more often than the server allows
     │       └── StateWouldBeLost   user      an upgrade that would lose state, which nobody accepted
     ├── ServerUnreachable          external  the control plane does not answer
     ├── EnvironmentFault           user      Java, Python or a library that is missing or too old
@@ -95,6 +97,10 @@ class SettingMissing(UsageError):
     code = "setting_missing"
 
 
+class SecretsExposed(UsageError):
+    code = "secrets_exposed"
+
+
 class RequestRefused(UsageError):
     code = "bad_request"
 
@@ -121,6 +127,10 @@ class NotAvailable(RequestRefused):
 
 class LimitReached(RequestRefused):
     code = "limit_reached"
+
+
+class TooManyRequests(RequestRefused):
+    code = "too_many_requests"
 
 
 class StateWouldBeLost(RequestRefused):

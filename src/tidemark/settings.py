@@ -34,6 +34,8 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", min_length=1)
     port: int = Field(8620, ge=0, le=65535)
     max_jobs: int = Field(50, ge=1)
+    requests_per_second: int = Field(500, ge=1)
+    savepoints_kept: int | None = Field(None, ge=1)
     allowed_roots: tuple[Path, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     server: str | None = None

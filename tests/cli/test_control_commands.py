@@ -105,6 +105,10 @@ def test_an_upgrade_says_what_becomes_of_the_state(server: Server) -> None:
     assert "query per_min: kept" in command(server, "jobs", "upgrade", path.name, "--dry-run").out
     done = command(server, "jobs", "upgrade", path.name, "--wait", "--json").json
     assert (done["state"], done["queries"][0]["verdict"]) == ("RUNNING", "kept")
+    path.write_text(job_text("better").replace("orders: count()", "orders: count(), all: sum(amount)"))
+    shown = command(server, "jobs", "upgrade", path.name, "--dry-run").out
+    assert "query per_min: rebuilt (by replay of 0 events): " in shown
+    assert "\n  per_min: rebuilt (by replay of 0 events): " in shown
 
 
 def test_keyed_state_and_logs_are_shown(server: Server) -> None:

@@ -206,6 +206,18 @@ def epoch(number: int, lag: int = 7) -> None:
     )
 
 
+def recovered(number: int | None) -> None:
+    """The last epoch that this attempt found on the disk; None before it has looked."""
+    queries = [] if number is None else [{"id": "per_min", "epoch": number, "watermark": None}]
+    driver.status = {**driver.status, "queries": queries}
+
+
+def value_of(name: str) -> str:
+    """As a real driver finds it: in its environment, else in the file that its spec names."""
+    stored = Path(SPEC["secrets"])
+    return os.environ[name] if name in os.environ else str(json.loads(stored.read_text())[name]["value"])
+
+
 def started() -> None:
     driver.status = {**driver.status, "state": "RUNNING"}
     driver.say("started", attempt=SPEC["attempt"], queries=["per_min"], recovered=SPEC["attempt"] > 1)
@@ -258,6 +270,7 @@ def deaf() -> None:
 STEPS: dict[str, Callable[..., Any]] = {
     "started": started,
     "epoch": epoch,
+    "recovered": recovered,
     "ended": ended,
     "failed": failed,
     "serve": serve,
@@ -268,8 +281,9 @@ STEPS: dict[str, Callable[..., Any]] = {
     "savepoint_answer": driver.savepoint_answers.append,
     "warning": lambda text: driver.say("warning", code="w", message=text, step="orders"),
     "log": lambda text: print(text, file=sys.stderr, flush=True),
-    "show_secret": lambda name: print(f"connecting to {os.environ[name]} now", file=sys.stderr, flush=True),
-    "fail_with_secret": lambda name: failed("sink_failed", "user", "never", f"cannot reach {os.environ[name]}"),
+    "show_secret": lambda name: print(f"connecting to {value_of(name)} now", file=sys.stderr, flush=True),
+    "fail_with_secret": lambda name: failed("sink_failed", "user", "never", f"cannot reach {value_of(name)}"),
+    "fail_with": lambda text: failed("sink_failed", "user", "never", text),
     "exit": os._exit,
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "sleep": time.sleep,

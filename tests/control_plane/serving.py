@@ -110,6 +110,10 @@ class Server:
         entries = [json.loads(line) for line in diary.read_text().splitlines()] if diary.exists() else []
         return [each for each in entries if event in (None, each["event"]) and job in (None, each["job"])]
 
+    def serving(self, job: str | None = None) -> int:
+        """The first driver, of that job or any, that serves; a job is shown as running a little before that."""
+        return int(wait_until(lambda: self.diary("serving", job), 20)[0]["pid"])
+
     def submit(self, name: str = "shop", **query: Any) -> str:
         answer = self.http.post("/jobs", content=job_text(name), headers=YAML, params=query)
         assert answer.status_code == 201, answer.text

@@ -25,7 +25,7 @@ RULES = ROOT / "monitoring" / "tidemark.rules.yaml"
 
 
 def facts(restarts: int = 0, **fields: Any) -> Facts:
-    return Facts(replace(JOB, since=NOW), PLAN, DriverStatus(state="RUNNING", **fields), restarts, NOW)
+    return Facts(replace(JOB, since=NOW), PLAN.sources, DriverStatus(state="RUNNING", **fields), restarts, NOW)
 
 
 def source(behind: int, idle: bool = False) -> dict[str, SourceStatus]:

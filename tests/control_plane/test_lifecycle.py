@@ -157,6 +157,24 @@ def test_a_committed_epoch_ends_a_row_of_crashes(home: Path) -> None:
         assert "restarts" in [alert["name"] for alert in server.job(job_id)["alerts"]]
 
 
+def test_an_epoch_that_nobody_heard_of_ends_a_row_of_crashes(home: Path) -> None:
+    """Each attempt finds one more epoch than the one before: it was committed, and its driver killed at once."""
+    crashes: dict[str, list[Step]] = {str(n): [["recovered", n], ["started"], ["kill"]] for n in range(1, 8)}
+    with running_server(home, {"*": {**crashes, "*": SERVE}}) as server:
+        job_id = server.submit()
+        wait_until(lambda: server.job(job_id)["attempt"] == 8 and server.job(job_id)["state"] == "RUNNING", 40)
+        assert server.job(job_id)["restarts"] == 7
+
+
+def test_an_epoch_that_was_known_ends_no_row_of_crashes(home: Path) -> None:
+    """Not even when an attempt in between dies before it has looked at the disk."""
+    seen: list[Step] = [["recovered", 4], ["started"], ["kill"]]
+    unseen: list[Step] = [["recovered", None], ["started"], ["kill"]]
+    with running_server(home, {"*": {"2": unseen, "4": unseen, "*": seen}}) as server:
+        job_id = server.submit()
+        assert server.wait_for(job_id, "FAILED")["attempt"] == 5
+
+
 def test_a_failure_that_the_user_must_mend_is_not_tried_again(home: Path) -> None:
     steps: list[Step] = [["failed", "sink_mismatch", "user", "never", "column x is missing"], ["exit", 1]]
     with running_server(home, {"*": {"*": steps}}) as server:

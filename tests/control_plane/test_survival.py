@@ -23,7 +23,7 @@ def test_drivers_outlive_the_server_and_are_adopted_by_the_next(home: Path, numb
         old, code = server.url, server.end(number)
         assert code == (0 if number == signal.SIGTERM else -9)
         assert "Traceback" not in (home / "server.err").read_text()
-        pids = [server.diary("serving", name)[0]["pid"] for name in ("one", "two")]
+        pids = [server.serving(name) for name in ("one", "two")]
         assert [is_alive(pid) for pid in pids] == [True, True]
         server.start()
         assert server.url != old
@@ -39,7 +39,7 @@ def test_an_adopted_driver_is_not_judged_silent_before_it_had_the_time_to_find_t
     with running_server(home, RUNS, {"heartbeat": 0.4, "own_start": 3.0}) as server:
         job_id = server.submit()
         server.wait_for(job_id, "RUNNING")
-        pid = server.diary("serving")[0]["pid"]
+        pid = server.serving()
         os.kill(pid, signal.SIGSTOP)
         server.end(signal.SIGKILL)
         server.start()
@@ -54,7 +54,7 @@ def test_a_driver_that_died_with_the_server_is_replaced_at_once(home: Path) -> N
         job_id = server.submit()
         server.wait_for(job_id, "RUNNING")
         server.end(signal.SIGKILL)
-        os.kill(server.diary("serving")[0]["pid"], signal.SIGKILL)
+        os.kill(server.serving(), signal.SIGKILL)
         server.start()
         wait_until(lambda: server.job(job_id)["attempt"] == 2 and server.job(job_id)["state"] == "RUNNING")
         assert server.causes(job_id, "crash") == ["the driver is gone"]
@@ -75,7 +75,7 @@ def test_a_stop_asked_for_before_the_server_died_is_carried_out_by_the_next(home
     with running_server(home, RUNS) as server:
         job_id = server.submit()
         server.wait_for(job_id, "RUNNING")
-        pid = server.diary("serving")[0]["pid"]
+        pid = server.serving()
         os.kill(pid, signal.SIGSTOP)
         server.http.post(f"/jobs/{job_id}/stop")
         server.end(signal.SIGKILL)
@@ -91,7 +91,7 @@ def test_a_fenced_driver_ends_itself(home: Path) -> None:
         job_id = server.submit()
         server.wait_for(job_id, "RUNNING")
         spec = server.diary("start")[0]["spec"]
-        os.kill(server.diary("serving")[0]["pid"], signal.SIGKILL)
+        os.kill(server.serving(), signal.SIGKILL)
         wait_until(lambda: server.job(job_id)["attempt"] == 2 and server.job(job_id)["state"] == "RUNNING")
         word = {"kind": "ended", "state": "FINISHED", "epochs": 1, "watermark": None, "total": {}}
         sent = {"seq": 99, "at": "2026-01-01T00:00:00Z", "message": word}

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidemark.compiler.compile import compile_job
 from tidemark.compiler.plan.rebuild import why_not_rebuildable
+from tidemark.epoch_records import EpochRecords
 from tidemark.errors import NotFresh
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import EpochCommitted
@@ -73,6 +74,9 @@ def quiet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Movi
 def test_a_new_aggregate_is_rebuilt_and_nothing_is_delivered_twice(quiet: MovingJob, tmp_path: Path) -> None:
     job = replace(quiet, folder=tmp_path, attempt=0, text=BEFORE)
     first = job.run_until(1)
+    for query in ("per_minute", "moving"):
+        read = sum(each.events for each in first if isinstance(each, EpochCommitted) and each.query == query)
+        assert EpochRecords(tmp_path / "state" / query).read(epochs(first, query)[-1])["events"] == read > 0
     job.text = AFTER
     second = job.run_until(max(epochs(first, "per_minute")) + 1, prepare=Rebuild(queries=("per_minute",)))
     assert epochs(second, "per_minute")[0] == epochs(first, "per_minute")[-1] + 1

@@ -1,4 +1,4 @@
-"""The words and options of the commands that need a server: `server`, `tokens`, `jobs`, `savepoints`, `state`."""
+"""The words and options of the commands for a server: `server`, `tokens`, `secrets`, `jobs`, `savepoints`, `state`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="The job definition, YAML or JSON.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id, or its name.")]
 SavepointId = Annotated[str, typer.Argument(metavar="ID", help="The savepoint's id.")]
+SecretName = Annotated[str, typer.Argument(metavar="NAME", help="As in `$NAME`: capital letters, digits and _.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Return when it is done.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")]
@@ -26,6 +27,7 @@ jobs = _group("Submit and look after the jobs of a server.")
 savepoints = _group("Look at and delete savepoints.")
 state = _group("Look into the keyed state of a job.")
 tokens = _group("Make and revoke the tokens of the server of this home.")
+secrets = _group("Keep what `$NAME` in jobs takes, in this home.")
 
 
 def server(
@@ -234,3 +236,30 @@ def revoke_token(token: Annotated[str, typer.Argument(metavar="ID", help="The to
     from tidemark.cli import server as commands
 
     raise typer.Exit(commands.revoke(token))
+
+
+@secrets.command("set")
+def set_secret(name: SecretName) -> None:
+    """Keep a secret, or replace it.
+
+    Its value is asked for on a terminal, and else read from standard input. Jobs take it when they start next.
+    """
+    from tidemark.cli import secrets as commands
+
+    raise typer.Exit(commands.set_secret(name))
+
+
+@secrets.command("list")
+def list_secrets(json: Json = False) -> None:
+    """List the names of the secrets and when each was set."""
+    from tidemark.cli import secrets as commands
+
+    raise typer.Exit(commands.list_secrets(as_json=json))
+
+
+@secrets.command("delete")
+def delete_secret(name: SecretName) -> None:
+    """Delete a secret. Jobs that run keep it until they end."""
+    from tidemark.cli import secrets as commands
+
+    raise typer.Exit(commands.delete_secret(name))

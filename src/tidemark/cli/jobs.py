@@ -10,6 +10,7 @@ from typing import Any
 from tidemark.cli.client import Client
 from tidemark.cli.failures import FAILED, FINE, diagnostic_text
 from tidemark.cli.job_file import read_job_file
+from tidemark.cli.render import counted
 from tidemark.cli.tables import put, show, table
 from tidemark.compiler.diagnostics.diagnostic import Diagnostic
 
@@ -146,8 +147,13 @@ def upgrade(path: Path, *, dry_run: bool, accept: list[str], wait: bool, as_json
 
 def _verdict_lines(answer: dict[str, Any]) -> Iterator[str]:
     for query in answer["queries"]:
-        yield f"query {query['id']}: {query['verdict']}: {query['reason']}"
-        yield from (f"  {each['id']}: {each['verdict']}: {each['reason']}" for each in query["operators"])
+        yield f"query {query['id']}: {_fate(query)}: {query['reason']}"
+        yield from (f"  {each['id']}: {_fate(each)}: {each['reason']}" for each in query["operators"])
+
+
+def _fate(verdict: dict[str, Any]) -> str:
+    events = verdict["events"]
+    return verdict["verdict"] if events is None else f"{verdict['verdict']} (by replay of {counted(events, 'event')})"
 
 
 def logs(job_id: str, tail: int, *, as_json: bool) -> int:

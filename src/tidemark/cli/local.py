@@ -22,6 +22,7 @@ from tidemark.processes import kill_marked
 from tidemark.protocol.messages import AnyMessage, Failure, RunSpec
 from tidemark.run_directory import JobDirectory, Lineage
 from tidemark.settings import Settings, load_settings
+from tidemark.stored_secrets import StoredSecrets
 
 LARGEST_LOG = 10 * 1024 * 1024
 
@@ -136,6 +137,7 @@ class _Launcher:
             master=self.request.settings.master,
             driver_memory=self.request.settings.driver_memory,
             until_drained=self.request.until_drained,
+            secrets=str(StoredSecrets.of(self.request.settings.home).file),
         )
 
 

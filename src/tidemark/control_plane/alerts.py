@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tidemark.compiler.plan.plan import ExecutionPlan
+from tidemark.compiler.plan.plan import SourcePlan
 from tidemark.control_plane.store.records import JobRecord
 from tidemark.protocol.status import DriverStatus
 
@@ -28,7 +28,7 @@ class Alert:
 @dataclass(frozen=True)
 class Facts:
     job: JobRecord
-    plan: ExecutionPlan
+    sources: Mapping[str, SourcePlan]
     status: DriverStatus
     recent_restarts: int
     now: datetime
@@ -41,9 +41,9 @@ def alerts(facts: Facts) -> list[Alert]:
 def _watermark_lag(facts: Facts) -> Iterator[Alert]:
     """A minute over what the source's delay and idle timeout explain: the watermark does not move by itself."""
     for id_, source in facts.status.sources.items():
-        if source.watermark is None or source.idle or id_ not in facts.plan.sources:
+        if source.watermark is None or source.idle or id_ not in facts.sources:
             continue
-        policy = facts.plan.sources[id_].watermark
+        policy = facts.sources[id_].watermark
         allowed = timedelta(milliseconds=policy.delay_ms + policy.idle_timeout_ms)
         if facts.now - source.watermark > allowed + LAG_FOR:
             behind = (facts.now - source.watermark).total_seconds()
@@ -73,7 +73,7 @@ def _restarts(facts: Facts) -> Iterator[Alert]:
 
 def _errors(facts: Facts) -> Iterator[Alert]:
     for id_, counts in facts.status.total.sources.items():
-        source = facts.plan.sources.get(id_)
+        source = facts.sources.get(id_)
         limit = ERROR_SHARE if source is None or source.max_error_rate is None else source.max_error_rate
         if counts.events_in and counts.errors / counts.events_in > limit:
             share = counts.errors / counts.events_in

@@ -5,19 +5,17 @@ A secret is whatever a job takes by `$NAME`. Its name may be shown, its value ne
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_NAME = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
-SHORTEST_SECRET = 4  # a shorter value would blot out ordinary text
+from tidemark.stored_secrets import REFERENCE, SHORTEST
 
 
 def names_in(value: Any) -> Iterator[str]:
     """Every `$NAME` in the texts of plain data, once or more often."""
     if isinstance(value, str):
-        yield from _NAME.findall(value)
+        yield from REFERENCE.findall(value)
     elif isinstance(value, Mapping):
         for item in value.values():
             yield from names_in(item)
@@ -39,8 +37,9 @@ class Redactor:
     values: Mapping[str, str]
 
     @classmethod
-    def of(cls, names: tuple[str, ...], environment: Mapping[str, str]) -> Redactor:
-        found = {environment[name]: name for name in names if len(environment.get(name, "")) >= SHORTEST_SECRET}
+    def of(cls, values: Mapping[str, str]) -> Redactor:
+        """From values to names. The longest first, so that a value inside another one does not leave half of it."""
+        found = {value: name for value, name in values.items() if len(value) >= SHORTEST}
         return cls(dict(sorted(found.items(), key=lambda pair: -len(pair[0]))))
 
     def text(self, text: str) -> str:

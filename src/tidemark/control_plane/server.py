@@ -20,8 +20,10 @@ from tidemark.control_plane.api.app import make_app
 from tidemark.control_plane.api.services import Services
 from tidemark.control_plane.jobs.bell import Bell
 from tidemark.control_plane.jobs.plane import Plane, Timing
+from tidemark.control_plane.jobs.variables import Variables
 from tidemark.control_plane.launch.launcher import Launcher
 from tidemark.control_plane.launch.local import LocalLauncher, current_umask
+from tidemark.control_plane.savepoints.deletion import finish_deletions
 from tidemark.control_plane.store.access import list_tokens
 from tidemark.control_plane.store.database import Database
 from tidemark.durable import lock_exclusively, make_folder, write_atomically
@@ -55,9 +57,11 @@ def serve(settings: Settings, base: Path, launcher: Launcher | None = None, timi
             settings=settings,
             base=base,
             address_file=settings.home / ADDRESS,
-            environment=dict(os.environ),
+            variables=Variables(dict(os.environ), settings.home),
             timing=timing or Timing(),
         )
+        plane.variables.current()
+        finish_deletions(plane)
         try:
             _serve(plane)
         finally:
@@ -139,7 +143,8 @@ def _bracketed(host: str) -> str:
 
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # By name: asyncio sends at once only on sockets that say they are TCP, and else waits 40 ms between head and body.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.durable import write_atomically
-from tidemark.errors import StateFault
+from tidemark.epoch_records import EpochRecords
 
 _KEPT = 100
 _NONE_YET = b"-"
@@ -81,10 +81,6 @@ class Checkpoint:
         copies = self._records.glob("offsets-*")
         return max((int(path.name.removeprefix("offsets-")) for path in copies), default=None)
 
-    def begun_epochs(self) -> list[int]:
-        """Those whose records and log entries are kept, in order."""
-        return [epoch for epoch in self._epochs("tidemark") if (self._records / f"offsets-{epoch}").exists()]
-
     def offsets(self, epoch: int) -> dict[str, Any]:
         """Up to where the epoch read, by source."""
         return _logged_offsets(self.folder / "offsets" / str(epoch))
@@ -119,15 +115,7 @@ class Checkpoint:
 
     def record(self, epoch: int) -> dict[str, Any]:
         """The record of a committed epoch; its absence means that somebody else changed the folder."""
-        path = self._records / str(epoch)
-        try:
-            loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as problem:
-            raise StateFault(
-                f"the record of epoch {epoch} cannot be read: {problem}",
-                hint="the state folder was changed from outside; start again with --fresh",
-            ) from problem
-        return loaded
+        return EpochRecords(self.folder).read(epoch)
 
     def keep_offsets(self, epoch: int) -> None:
         """Copies Spark's log entry of an epoch before anything of that epoch becomes visible."""

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from tidemark.compiler.plan.plan import AggregatePlan, ExecutionPlan, QueryPlan, WindowPlan
+from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan
 from tidemark.connectors.connector import GrowingSource, NotedSource, Sink, SinkContext, Source, SourceContext
 from tidemark.connectors.runtime import SINKS, SOURCES
 from tidemark.data_plane.checkpoint import Checkpoint, Note
@@ -43,6 +43,7 @@ from tidemark.errors import EngineFault, SourceFailure
 from tidemark.generations import Generations
 from tidemark.protocol.message import Message
 from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, RunSpec, Started
+from tidemark.stored_secrets import StoredSecrets, variables
 from tidemark.watermarks import smallest_watermark
 
 _LOG = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class JobDriver:
         self._source_types = source_types
         self._sink_types = sink_types
         self._clock = clock
+        self._variables = variables(os.environ, StoredSecrets(Path(spec.secrets)).values() if spec.secrets else {})
         self._state = Path(spec.state)
         self._generations = Generations(self._state)
         self._changed = threading.Event()
@@ -129,8 +131,8 @@ class JobDriver:
         recovered = any(driver.progress.last_epoch is not None for driver in self.queries)
         ids = tuple(query.id for query in self._spec.plan.queries)
         self._send(Started(attempt=self._spec.attempt, queries=ids, recovered=recovered))
-        for query, driver, frame in zip(self._spec.plan.queries, self.queries, frames, strict=True):
-            driver.start(frame, output_mode(self._spec.plan, query), self._spec.plan.epoch.interval_ms)
+        for driver, frame in zip(self.queries, frames, strict=True):
+            driver.start(frame, self._spec.plan.epoch.interval_ms)
 
     def ended(self, state: str) -> Ended:
         watermark = smallest_watermark(driver.progress.watermark.value for driver in self.queries)
@@ -325,7 +327,7 @@ class JobDriver:
         plan = self._spec.plan.sources[node]
         context = SourceContext(
             plan=plan,
-            options=resolve(plan.options, os.environ, node),
+            options=resolve(plan.options, self._variables, node),
             base=Path(self._spec.base),
             epoch=self._spec.plan.epoch,
             job=self._spec.plan.job,
@@ -346,7 +348,7 @@ class JobDriver:
             sink=sink,
             attempt=self._spec.attempt,
             columns=plan.columns,
-            options=resolve(plan.options, os.environ, sink),
+            options=resolve(plan.options, self._variables, sink),
             base=Path(self._spec.base),
             failpoint=reached,
             show=lambda text: self._send(ConsoleLine(sink=sink, text=text)),
@@ -383,15 +385,6 @@ def checkpoint_of(plan: ExecutionPlan, query: QueryPlan, state: Path) -> Checkpo
     """The folder of a query; sources without names of their own stand in it by their places."""
     places = tuple(str(place) for place in range(len(query.sources)))
     return Checkpoint(state / query.id, places if reads_a_node_twice(plan, query) else query.sources)
-
-
-def output_mode(plan: ExecutionPlan, query: QueryPlan) -> str:
-    """Spark's word for whether results come when they are final or whenever they change."""
-    for node in query.operators:
-        operator = plan.operators[node]
-        if isinstance(operator, AggregatePlan) or (isinstance(operator, WindowPlan) and operator.emit == "on_update"):
-            return "update"
-    return "append"
 
 
 def _grow(watermark: QueryWatermark, sources: Mapping[str, Source]) -> None:

@@ -72,14 +72,13 @@ class QueryDriver:
         self._reports: dict[int, EpochCommitted] = {}
         self._moved_at: dict[int, float] = {}
 
-    def start(self, frames: QueryFrames, output_mode: str, interval_ms: int) -> None:
-        self._output_mode = output_mode
+    def start(self, frames: QueryFrames, interval_ms: int) -> None:
         self._interval_ms = interval_ms
         self._start(frames)
 
     def _start(self, frames: QueryFrames) -> None:
         self._frames = frames
-        writer = frames.terminal().writeStream.outputMode(self._output_mode).foreachBatch(self._on_epoch)
+        writer = frames.terminal().writeStream.outputMode(frames.output_mode).foreachBatch(self._on_epoch)
         writer = writer.option("checkpointLocation", str(self.checkpoint.folder)).queryName(self.id)
         self._frames.set_source_names()
         self._query = writer.trigger(processingTime=f"{self._interval_ms} milliseconds").start()
@@ -136,7 +135,8 @@ class QueryDriver:
         with self._in_trust(facts):
             counts = self._runner.run(frame, known_as, self._execution, facts)
         self._advance_watermark(counts)
-        self.progress.commit(epoch, self._accountant.account(counts), self._runner.holding(known_as))
+        accounted, holding = self._accountant.account(counts), self._runner.holding(known_as)
+        self.progress.commit(epoch, self._events(counts), accounted, holding)
         self._reports[epoch] = self._report(known_as, facts, counts, time.monotonic() - started)
         self._failpoints.reach("after_epoch_record", epoch)
 
@@ -188,7 +188,7 @@ class QueryDriver:
         return EpochCommitted(
             query=self.id,
             epoch=epoch,
-            events=sum(counts.observed.get(f"source:{node}", [0])[0] for node in self._runner.query.sources),
+            events=self._events(counts),
             duration_ms=round(seconds * 1000),
             watermark=to_datetime(facts.watermark_ms * 1000 or None),
             next_watermark=to_datetime(self.progress.watermark.value),
@@ -197,6 +197,10 @@ class QueryDriver:
             firing_ms=dict.fromkeys(self._fired(counts), self._since_moved(facts.watermark_ms)),
             sink_commit_ms=counts.sink_ms,
         )
+
+    def _events(self, counts: EpochCounts) -> int:
+        """How many the epoch read, from every source of the query."""
+        return sum(counts.observed.get(f"source:{node}", [0])[0] for node in self._runner.query.sources)
 
     def _fired(self, counts: EpochCounts) -> list[str]:
         """The operators whose windows closed in an epoch."""

@@ -1,30 +1,30 @@
-"""`$NAME` in a string option takes an environment variable, at the last moment and only in the driver."""
+"""`$NAME` in a string option takes a variable or a stored secret, at the last moment and only in the driver."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from tidemark.errors import SettingMissing
+from tidemark.stored_secrets import REFERENCE
 
-_NAME = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
 
-
-def resolve(value: Any, environment: Mapping[str, str], step: str) -> Any:
+def resolve(value: Any, variables: Mapping[str, str], step: str) -> Any:
     """The value with every `$NAME` replaced, through lists and mappings; raises SettingMissing by name."""
     if isinstance(value, str):
-        return _NAME.sub(lambda match: _lookup(match.group(1), environment, step), value)
+        return REFERENCE.sub(lambda match: _lookup(match.group(1), variables, step), value)
     if isinstance(value, Mapping):
-        return {key: resolve(item, environment, step) for key, item in value.items()}
+        return {key: resolve(item, variables, step) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [resolve(item, environment, step) for item in value]
+        return [resolve(item, variables, step) for item in value]
     return value
 
 
-def _lookup(name: str, environment: Mapping[str, str], step: str) -> str:
-    if name not in environment:
+def _lookup(name: str, variables: Mapping[str, str], step: str) -> str:
+    if name not in variables:
         raise SettingMissing(
-            f"{step}: the environment variable {name} is not set", hint=f"set {name} before starting the job", step=step
+            f"{step}: there is neither an environment variable nor a stored secret {name}",
+            hint=f"set {name} before starting the job, or store it with `tidemark secrets set {name}`",
+            step=step,
         )
-    return environment[name]
+    return variables[name]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class RunSpec(Message):
     """One start of one job. `state` holds a folder per query; `base` is what relative paths in the job mean.
 
-    `definition` is the text that was compiled, for savepoints. `prepare` is what must be true of the state before
-    the queries start; it may be asked for again.
+    `definition` is the text that was compiled, for savepoints; `secrets` the file in which values are stored.
+    `prepare` is what must be true of the state before the queries start; it may be asked for again.
     """
 
     version: Literal[1] = 1
@@ -38,6 +38,7 @@ class RunSpec(Message):
     driver_memory: str = "2g"
     until_drained: bool = False
     definition: str | None = None
+    secrets: str | None = None
     control: ControlEndpoint | None = None
     prepare: Prepare | None = None
 

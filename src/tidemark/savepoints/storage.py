@@ -92,6 +92,11 @@ class LocalStorage:
             shutil.rmtree(doomed)
 
 
+def remains_of_deletions(folder: Path) -> list[Path]:
+    """What killed processes were deleting in there, and nobody can see any more."""
+    return list(folder.glob(".*.deleted"))
+
+
 class _LocalDraft:
     def __init__(self, folder: Path) -> None:
         self._folder = folder

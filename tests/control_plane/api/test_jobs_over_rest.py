@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from control_plane.serving import YAML, Server, Step, job_text, running_server
+from support.recorded_epochs import recorded
 from support.waiting import wait_until
 
 from tidemark.compiler.compile import compile_job
@@ -202,6 +204,22 @@ def test_an_upgrade_to_a_new_aggregate_rebuilds_the_state(server: Server) -> Non
     wait_until(lambda: server.job(job_id)["attempt"] == 2 and server.job(job_id)["state"] == "RUNNING")
     spec = server.diary("start", "grown")[1]["spec"]
     assert spec["prepare"] == {"kind": "rebuild", "queries": ["per_min"]}
+
+
+def test_an_upgrade_says_how_many_events_are_read_again(server: Server) -> None:
+    job_id = server.submit("counted", start=False)
+    changed = job_text("counted").replace("orders: count()", "orders: count(), total: sum(amount)")
+    (before,) = put(server, "counted", changed, dry_run=True).json()["queries"]
+    assert (before["verdict"], before["events"]) == ("rebuilt", 0)
+    query = server.folder / ".tidemark/jobs" / job_id / "queries/per_min"
+    recorded(query, range(80, 150))
+    (counted,) = put(server, "counted", changed, dry_run=True).json()["queries"]
+    assert (counted["events"], counted["operators"][0]["events"]) == (600, 600)
+    shutil.rmtree(query)
+    recorded(query, range(140, 150))
+    refused = put(server, "counted", changed)
+    assert code(refused) == (409, "not_available")
+    assert "do not reach back" in refused.json()["error"]["message"]
 
 
 def test_an_upgrade_that_nothing_can_carry_out_is_refused(server: Server) -> None:

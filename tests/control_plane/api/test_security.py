@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from control_plane.serving import YAML, Server, Step, job_text, running_server
+from cli.driving import tidemark
+from control_plane.serving import RUNS, YAML, Server, Step, job_text, running_server
 from support.waiting import wait_until
 
 from tidemark.control_plane.api.routes import ROUTES, Route
@@ -18,6 +19,7 @@ from tidemark.control_plane.server import STORE, check_exposure, is_loopback
 from tidemark.control_plane.store.access import Role, create_token
 from tidemark.control_plane.store.database import Database
 from tidemark.errors import UsageError
+from tidemark.stored_secrets import StoredSecrets
 
 SECRET = "hunter2-planted-secret"
 
@@ -122,8 +124,9 @@ def test_a_path_outside_of_the_allowed_roots_is_refused_over_rest(server: Server
     assert (found["code"], found["path"]) == ("path_not_allowed", "sinks.out.sqlite.path")
 
 
-def test_a_secret_is_found_nowhere(home: Path) -> None:
-    """Planted in the environment, used by the job, shouted by its driver into log and failure."""
+@pytest.mark.parametrize("place", ["environment", "home"])
+def test_a_secret_is_found_nowhere(home: Path, place: str) -> None:
+    """Planted, used by the job, shouted by its driver into log and failure."""
     steps: list[Step] = [
         ["show_secret", "WORD"],
         ["started"],
@@ -131,7 +134,11 @@ def test_a_secret_is_found_nowhere(home: Path) -> None:
         ["fail_with_secret", "WORD"],
         ["exit", 1],
     ]
-    with running_server(home, {"*": {"*": steps}}, WORD=SECRET) as server:
+    stored = StoredSecrets.of(home / ".tidemark")
+    environment = {"WORD": SECRET} if place == "environment" else {}
+    if place == "home":
+        stored.set("WORD", SECRET, datetime.now(UTC))
+    with running_server(home, {"*": {"*": steps}}, None, **environment) as server:
         sink = "sqlite: {path: out.db, table: $WORD, key: [store, window_start]}"
         answer = server.http.post("/jobs", content=job_text("secretive", sink), headers=YAML)
         job_id = answer.json()["job_id"]
@@ -140,7 +147,7 @@ def test_a_secret_is_found_nowhere(home: Path) -> None:
         shown = [answer.text, server.http.get("/metrics").text]
         for path in ("", "/plan", "/events", "/logs", "/watermark", "/savepoints"):
             shown.append(server.http.get(f"/jobs/{job_id}{path}").text)
-        kept = [path for path in (home / ".tidemark").rglob("*") if path.is_file()]
+        kept = [path for path in (home / ".tidemark").rglob("*") if path.is_file() and path != stored.file]
         assert not [path for path in kept if SECRET.encode() in path.read_bytes()]
         assert not [text for text in shown if SECRET in text]
         assert SECRET not in (home / "server.err").read_text()
@@ -148,20 +155,61 @@ def test_a_secret_is_found_nowhere(home: Path) -> None:
         assert "cannot reach $WORD" in server.job(job_id)["last_error"]["message"]
 
 
-def test_no_secret_is_in_a_process_list(home: Path) -> None:
-    with running_server(home, WORD=SECRET) as server:
+def test_a_value_that_was_replaced_is_still_masked(home: Path) -> None:
+    """The driver that runs has the one of its start."""
+    stored = StoredSecrets.of(home / ".tidemark")
+    steps: list[Step] = [
+        ["started"],
+        ["epoch", 1],
+        ["sleep", 1.0],
+        ["fail_with", f"cannot reach {SECRET}"],
+        ["exit", 1],
+    ]
+    with running_server(home, {"*": {"*": steps}}) as server:
+        stored.set("WORD", SECRET, datetime.now(UTC))
+        sink = "sqlite: {path: out.db, table: $WORD, key: [store, window_start]}"
+        job_id = server.http.post("/jobs", content=job_text("older", sink), headers=YAML).json()["job_id"]
+        server.wait_for_epoch(job_id)
+        stored.set("WORD", "another one", datetime.now(UTC))
+        assert server.wait_for(job_id, "FAILED")["last_error"]["message"] == "cannot reach $WORD"
+
+
+def test_secrets_that_others_may_read_are_refused(home: Path) -> None:
+    """By a server that starts, and for a job that would start."""
+    stored = StoredSecrets.of(home / ".tidemark")
+    stored.set("WORD", SECRET, datetime.now(UTC))
+    with running_server(home) as server:
+        stored.file.chmod(0o644)
+        answer = server.http.post("/jobs", content=job_text(), headers=YAML)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "secrets_exposed")
+        assert SECRET not in answer.text
+    refused = tidemark(home, "server", "--port", "0")
+    assert (refused.code, "error[secrets_exposed]: others may read" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("place", ["environment", "home"])
+def test_no_secret_is_in_a_process_list(home: Path, place: str) -> None:
+    environment = {"WORD": SECRET} if place == "environment" else {}
+    if place == "home":
+        StoredSecrets.of(home / ".tidemark").set("WORD", SECRET, datetime.now(UTC))
+    with running_server(home, RUNS, None, **environment) as server:
         sink = "sqlite: {path: out.db, table: $WORD, key: [store, window_start]}"
         answer = server.http.post("/jobs", content=job_text("listed", sink), headers=YAML)
         server.wait_for(answer.json()["job_id"], "RUNNING")
-        lines = b"".join(_command_line(path) for path in Path("/proc").glob("[0-9]*/cmdline"))
+        lines = b"".join(_content(path) for path in Path("/proc").glob("[0-9]*/cmdline"))
         assert b"scripted_driver" in lines
         assert SECRET.encode() not in lines
+        if place == "home":
+            environments = b"".join(_content(path) for path in Path("/proc").glob("[0-9]*/environ"))
+            assert b"TIDEMARK_LOG_LEVEL" in environments
+            assert SECRET.encode() not in environments
 
 
-def _command_line(path: Path) -> bytes:
+def _content(path: Path) -> bytes:
+    """Nothing of a process that has ended, or is another user's."""
     try:
         return path.read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return b""
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tidemark.compiler.compile import compile_job
+from tidemark.control_plane.jobs.replay import Replay
 from tidemark.control_plane.jobs.upgrade import QueryVerdict, compare, impossible, lost, rebuilt
 
+REPLAY = Replay(120)
 JOB = """\
 tidemark: 1
 name: shop
@@ -25,12 +27,13 @@ sinks:
 """
 
 
-def verdicts(*changes: tuple[str, str]) -> dict[str, QueryVerdict]:
+def verdicts(*changes: tuple[str, str], replay: Replay = REPLAY) -> dict[str, QueryVerdict]:
     changed = JOB
     for old, new in changes:
         assert old in changed
         changed = changed.replace(old, new)
-    return {query.id: query for query in compare(compile_job(JOB).plan, compile_job(changed).plan)}
+    before, after = compile_job(JOB).plan, compile_job(changed).plan
+    return {query.id: query for query in compare(before, after, lambda plan, query: replay)}
 
 
 def fates(query: QueryVerdict) -> dict[str, str]:
@@ -54,6 +57,19 @@ def test_a_new_aggregate_rebuilds_a_window_and_names_it() -> None:
     assert "mins" in found["mins"].reason
     assert fates(found["mins"]) == {"mins": "rebuilt"}
     assert rebuilt(tuple(found.values())) == ("mins",)
+
+
+def test_what_is_rebuilt_says_how_many_events_are_read_again() -> None:
+    found = verdicts(("aggregate: {w: count()}", "aggregate: {w: count(), s: sum(n)}"))
+    assert {id_: query.events for id_, query in found.items()} == {"sums": None, "live": None, "mins": 120}
+    assert [operator.events for operator in found["mins"].operators] == [120]
+
+
+def test_a_replay_that_cannot_be_done_is_no_rebuild() -> None:
+    change = ("aggregate: {w: count()}", "aggregate: {w: count(), s: sum(n)}")
+    found = verdicts(change, replay=Replay(None, "nobody remembers"))
+    assert (found["mins"].verdict, found["mins"].events) == ("lost", None)
+    assert found["mins"].reason == "it cannot be rebuilt: nobody remembers"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ sys.exit(7)
 
 
 def launch(folder: Path, name: str, mark: str) -> Launch:
-    return Launch(folder / name, folder / "driver.log", mark, dict(os.environ))
+    return Launch(folder / name, folder / "driver.log", mark, dict(os.environ), folder / "secrets.json")
 
 
 def first_line(folder: Path) -> list[str]:

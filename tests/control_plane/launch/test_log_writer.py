@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ from tidemark.control_plane.launch.log_writer import LONGEST_LINE, RotatingLog
 
 
 def start(log: Path, largest: int, kept: int, *secrets: str, **environment: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-I", str(LOG_WRITER), str(log), str(largest), str(kept), *secrets]
+    places = [str(LOG_WRITER), str(log), str(largest), str(kept), str(log.with_name("secrets.json"))]
+    command = [sys.executable, "-I", *places, *secrets]
     return subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
 
 
@@ -65,6 +67,16 @@ def test_values_of_secrets_are_replaced_by_their_names(tmp_path: Path) -> None:
     )
     writer.communicate(b"connect pg://u:tops3cret@h with tops3cret, a word")
     assert log.read_bytes() == b"connect $URL with $PASSWORD, a word\n"
+
+
+def test_values_of_stored_secrets_are_replaced_too(tmp_path: Path) -> None:
+    """The one in the environment as well, whichever the driver takes."""
+    log = tmp_path / "driver.log"
+    stored = {"PASSWORD": {"value": "st0red-one"}, "OTHER": {"value": "not of this job"}}
+    (tmp_path / "secrets.json").write_text(json.dumps(stored))
+    writer = start(log, 10_000, 1, "PASSWORD", PASSWORD="tops3cret")
+    writer.communicate(b"st0red-one, tops3cret, not of this job")
+    assert log.read_bytes() == b"$PASSWORD, $PASSWORD, not of this job\n"
 
 
 def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:

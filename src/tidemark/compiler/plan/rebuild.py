@@ -38,6 +38,11 @@ def why_not_rebuildable(plan: ExecutionPlan, query: QueryPlan) -> str | None:
     return f"{only.id} is a {_kind(only)}, whose state may depend on events of any age"
 
 
+def too_far_back(query: QueryPlan) -> str:
+    """What keeps a query from being rebuilt when the epochs that are remembered are younger than its open windows."""
+    return f"the epochs that are known of query {query.id} do not reach back to the beginning of its windows"
+
+
 def _kind(operator: AggregatePlan | DedupPlan | WindowPlan) -> str:
     if isinstance(operator, WindowPlan) and isinstance(operator.window, SessionWindow):
         return "session window"

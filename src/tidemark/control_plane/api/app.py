@@ -12,7 +12,7 @@ from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
 from tidemark.control_plane.api.errors import add_handlers
-from tidemark.control_plane.api.guard import WRITES, Guard
+from tidemark.control_plane.api.guard import UNLIMITED, WRITES, Guard
 from tidemark.control_plane.api.models import ErrorEnvelope
 from tidemark.control_plane.api.routes import ROUTES, Route
 from tidemark.control_plane.api.services import Services, needs
@@ -26,8 +26,10 @@ REFUSALS = {
     413: "The body is too large.",
     415: "The body is neither JSON nor YAML.",
     422: "The request, or the definition in it, is not valid.",
+    429: "More requests than this client may make in a second.",
     503: "Not ready.",
 }
+RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer"}, "description": "After so many seconds."}}
 
 
 def make_app(services: Services, hosts: tuple[str, ...]) -> ASGIApp:
@@ -44,7 +46,7 @@ def make_app(services: Services, hosts: tuple[str, ...]) -> ASGIApp:
     add_handlers(app)
     for route in ROUTES:
         _add(app, route)
-    return Guard(app, hosts)
+    return Guard(app, hosts, services.limiter)
 
 
 @asynccontextmanager
@@ -80,10 +82,14 @@ def _answers(route: Route) -> dict[int | str, dict[str, Any]]:
         statuses |= {413, 415}
     if route.role:
         statuses.add(401)
+    if route.path not in UNLIMITED and not route.internal:
+        statuses.add(429)
     if "{" in route.path:
         statuses.add(422)
     answers: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorEnvelope, "description": REFUSALS[status]} for status in sorted(statuses)
     }
+    if 429 in answers:
+        answers[429]["headers"] = RETRY_AFTER
     answers |= dict(route.answers.items())
     return answers

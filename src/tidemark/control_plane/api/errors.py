@@ -21,9 +21,11 @@ from tidemark.errors import (
     NotAvailable,
     NotFound,
     RequestRefused,
+    SecretsExposed,
     StateFault,
     StateWouldBeLost,
     TidemarkError,
+    TooManyRequests,
     Unauthenticated,
 )
 
@@ -36,8 +38,10 @@ STATUS: tuple[tuple[type[TidemarkError], int], ...] = (
     (Conflict, 409),
     (NotAvailable, 409),
     (LimitReached, 409),
+    (TooManyRequests, 429),
     (StateWouldBeLost, 409),
     (AlreadyRunning, 409),
+    (SecretsExposed, 409),
     (StateFault, 409),
     (DefinitionError, 422),
     (RequestRefused, 422),
@@ -65,10 +69,11 @@ def envelope(
     return JSONResponse(content, status_code=status, headers=headers)
 
 
-def answer_to(error: TidemarkError) -> JSONResponse:
+def answer_to(error: TidemarkError, headers: dict[str, str] | None = None) -> JSONResponse:
     status = next(status for kind, status in STATUS if isinstance(error, kind))
     diagnostics = error.diagnostics if isinstance(error, DefinitionError) else ()
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    if status == 401:
+        headers = {"WWW-Authenticate": "Bearer"}
     return envelope(status, error.code, error.message, error.hint, diagnostics, headers)
 
 

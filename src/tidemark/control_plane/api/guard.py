@@ -1,11 +1,12 @@
 """The outer wall: every request passes here before anything else looks at it.
 
 Host and Origin keep web pages of other sites out, which a browser would let talk to a server on loopback. Bodies are
-JSON or YAML and of limited size.
+JSON or YAML and of limited size, and nobody may ask too often.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import urlsplit
 
@@ -15,31 +16,45 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidemark.control_plane.api.errors import answer_to, envelope
-from tidemark.errors import Forbidden
+from tidemark.control_plane.api.limits import Limiter
+from tidemark.errors import Forbidden, TooManyRequests
 
 MEDIA_TYPES = ("application/json", "application/yaml", "application/x-yaml", "text/yaml")
 LARGEST_BODY = 1024 * 1024
 LARGEST_DRIVER_BODY = 16 * 1024 * 1024
 INTERNAL = "/internal/"
+UNLIMITED = ("/healthz", "/readyz")
 WRITES = ("POST", "PUT", "PATCH")
 
 
 class Guard:
     """`hosts` are the names by which clients may call this server, without ports."""
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], limiter: Limiter) -> None:
         self._app = app
+        self._limiter = limiter
         self._hosts = frozenset(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope, Headers(scope=scope))
+        headers = Headers(scope=scope)
+        refusal = self._too_often(scope, headers) or self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
         await self._app(scope, _counting(receive, _limit(scope)), send)
+
+    def _too_often(self, scope: Scope, headers: Headers) -> Response | None:
+        if scope["path"] in UNLIMITED or scope["path"].startswith(INTERNAL):
+            return None
+        address, _ = scope["client"] or ("", 0)
+        seconds = self._limiter.wait(bearer(headers), address)
+        if not seconds:
+            return None
+        error = TooManyRequests("too many requests", hint="ask less often; the setting is requests_per_second")
+        return answer_to(error, {"Retry-After": str(math.ceil(seconds))})
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         host = headers.get("host", "")
@@ -83,6 +98,12 @@ def _too_large(limit: int) -> Response:
 
 def _limit(scope: Scope) -> int:
     return LARGEST_DRIVER_BODY if scope["path"].startswith(INTERNAL) else LARGEST_BODY
+
+
+def bearer(headers: Headers) -> str | None:
+    """The token that a request carries."""
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() or None if kind.lower() == "bearer" else None
 
 
 def _name_of(host: str) -> str:

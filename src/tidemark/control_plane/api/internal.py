@@ -9,7 +9,8 @@ from typing import Annotated
 from fastapi import Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
-from tidemark.control_plane.api.services import Here, bearer
+from tidemark.control_plane.api.guard import bearer
+from tidemark.control_plane.api.services import Here
 from tidemark.errors import Forbidden, RequestRefused
 from tidemark.protocol.control import CommandResult, Commands, Heartbeat, HeartbeatAnswer
 
@@ -19,7 +20,7 @@ CommandId = Annotated[int, Path(ge=1, le=2**31)]
 
 
 def _token(request: Request) -> str:
-    token = bearer(request)
+    token = bearer(request.headers)
     if token is None:
         raise Forbidden("a driver says the token of its attempt")
     return token

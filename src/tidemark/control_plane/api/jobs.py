@@ -81,7 +81,13 @@ def _diagnostics(found: Sequence[Diagnostic]) -> list[models.DiagnosticModel]:
 
 
 def _view(services: Services, job: JobRecord) -> models.Job:
-    return job_views(services.plane, [job])[0]
+    with services.plane.database.reading() as connection:
+        return job_views(services.plane, connection, [job])[0]
+
+
+def _written(answer: models.Model) -> Response:
+    """As it is: FastAPI would check once more what was just made, in a thread of its own."""
+    return Response(answer.model_dump_json(), media_type="application/json")
 
 
 def list_jobs(
@@ -89,20 +95,21 @@ def list_jobs(
     state: Annotated[list[State] | None, Query(description="Only jobs in one of these states.")] = None,
     limit: Limit = 50,
     cursor_: Annotated[Cursor, Query(alias="cursor")] = None,
-) -> models.Jobs:
+) -> Response:
     """The jobs, the newest first."""
     with services.plane.database.reading() as connection:
         found = store.list_jobs(connection, state or (), limit + 1, place_of_job(cursor_))
-    page = found[:limit]
-    following = cursor(page[-1].created_at.isoformat(), page[-1].job_id) if len(found) > limit else None
-    return models.Jobs(jobs=job_views(services.plane, page), next_cursor=following)
+        views = job_views(services.plane, connection, found[:limit])
+    last = found[:limit][-1:]
+    following = cursor(last[0].created_at.isoformat(), last[0].job_id) if len(found) > limit else None
+    return _written(models.Jobs(jobs=views, next_cursor=following))
 
 
-def show_job(services: Here, job_id: str) -> models.Job:
+def show_job(services: Here, job_id: str) -> Response:
     """One job, by its id or, for the newest of that name, by its name."""
     with services.plane.database.reading() as connection:
-        job = store.get_job(connection, job_id)
-    return _view(services, job)
+        (shown,) = job_views(services.plane, connection, [store.get_job(connection, job_id)])
+    return _written(shown)
 
 
 def stop_job(services: Here, actor: Actor, job_id: str) -> models.Job:

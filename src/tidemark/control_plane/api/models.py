@@ -210,6 +210,9 @@ class OperatorVerdict(Model):
     id: str
     verdict: Literal["kept", "rebuilt", "lost", "new"]
     reason: str
+    events: int | None = Field(
+        None, description="Of what is rebuilt: how many events are read again, as of the last epoch; null if unknown."
+    )
 
 
 class QueryVerdict(OperatorVerdict):

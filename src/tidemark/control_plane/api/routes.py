@@ -72,8 +72,8 @@ ROUTES: tuple[Route, ...] = (
         },
         _DEFINITION,
     ),
-    Route("GET", "/jobs", jobs.list_jobs, Role.VIEWER, 200, (422,)),
-    Route("GET", _JOB, jobs.show_job, Role.VIEWER, 200, (404,)),
+    Route("GET", "/jobs", jobs.list_jobs, Role.VIEWER, 200, (422,), _json(200, models.Jobs, "A page of jobs.")),
+    Route("GET", _JOB, jobs.show_job, Role.VIEWER, 200, (404,), _json(200, models.Job, "The job.")),
     Route(
         "PUT",
         "/jobs/{name}",

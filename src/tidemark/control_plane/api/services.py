@@ -8,12 +8,15 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from tidemark.control_plane.api.guard import bearer
+from tidemark.control_plane.api.limits import Limiter
 from tidemark.control_plane.jobs.drivers import Drivers
 from tidemark.control_plane.jobs.manager import Manager
 from tidemark.control_plane.jobs.plane import Plane
 from tidemark.control_plane.jobs.reconcile import Reconciler
 from tidemark.control_plane.savepoints.service import Savepoints
 from tidemark.control_plane.store.access import Role, find_token, list_tokens
+from tidemark.control_plane.store.records import TokenRecord
 from tidemark.errors import Forbidden, Unauthenticated
 
 LOCAL = "local"
@@ -27,18 +30,21 @@ class Services:
     savepoints: Savepoints
     drivers: Drivers
     reconciler: Reconciler
+    limiter: Limiter
 
     @classmethod
     def of(cls, plane: Plane) -> Services:
-        return cls(plane, Manager(plane), Savepoints(plane), Drivers(plane), Reconciler(plane))
+        limiter = Limiter(plane.settings.requests_per_second, plane.monotonic)
+        return cls(plane, Manager(plane), Savepoints(plane), Drivers(plane), Reconciler(plane), limiter)
 
 
-def _services(request: Request) -> Services:
+async def _services(request: Request) -> Services:
+    """Asynchronous, as `_actor`: FastAPI would give a plain function a thread, and that one waits for its turn."""
     services: Services = request.app.state.services
     return services
 
 
-def _actor(request: Request) -> str:
+async def _actor(request: Request) -> str:
     actor: str = request.state.actor
     return actor
 
@@ -51,16 +57,20 @@ def needs(role: Role) -> Callable[..., None]:
     """Lets those pass whose token has at least this role. Without any token in the store, whoever can reach us may."""
 
     def check(request: Request, services: Here) -> None:
-        request.state.actor = identify(services.plane, bearer(request), role)
+        token = bearer(request.headers)
+        known = identify(services.plane, token, role)
+        request.state.actor = LOCAL if known is None else known.name
+        if known is not None and token is not None:
+            services.limiter.verified(token, known.token_id)
 
     return check
 
 
-def identify(plane: Plane, token: str | None, role: Role) -> str:
-    """The name to write into the audit log. Raises Unauthenticated or Forbidden."""
+def identify(plane: Plane, token: str | None, role: Role) -> TokenRecord | None:
+    """Whose token it is; None while there are no tokens. Raises Unauthenticated or Forbidden."""
     with plane.database.reading() as connection:
         if not list_tokens(connection):
-            return LOCAL
+            return None
         if token is None:
             raise Unauthenticated("this server wants a token", hint=TOKEN_HINT)
         known = find_token(connection, token, plane.now())
@@ -68,9 +78,4 @@ def identify(plane: Plane, token: str | None, role: Role) -> str:
         raise Unauthenticated("the token is unknown or expired", hint=TOKEN_HINT)
     if not Role(known.role).includes(role):
         raise Forbidden(f"this needs the role {role}, and the token has the role {known.role}")
-    return known.name
-
-
-def bearer(request: Request) -> str | None:
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() or None if kind.lower() == "bearer" else None
+    return known

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
-from tidemark.compiler.plan.plan import ExecutionPlan
+import sqlalchemy as sa
+
+from tidemark.compiler.plan.plan import SourcePlan
 from tidemark.control_plane import alerts as alerting
 from tidemark.control_plane import backpressure
 from tidemark.control_plane.api import models
@@ -33,9 +35,9 @@ def trend_of(plane: Plane, job: JobRecord) -> backpressure.Trend | None:
     return backpressure.trend(history) if history else None
 
 
-def job_views(plane: Plane, jobs: Iterable[JobRecord]) -> list[models.Job]:
-    with plane.database.reading() as connection:
-        restarts = store.count_recoveries(connection, plane.now() - alerting.RESTARTS_WITHIN)
+def job_views(plane: Plane, connection: sa.Connection, jobs: Sequence[JobRecord]) -> list[models.Job]:
+    shown = [job.job_id for job in jobs]
+    restarts = store.count_recoveries(connection, shown, plane.now() - alerting.RESTARTS_WITHIN)
     return [job_view(plane, job, restarts.get(job.job_id, 0)) for job in jobs]
 
 
@@ -98,11 +100,10 @@ def _slowness(query: QueryStatus) -> tuple[bool, int]:
 def _judged(plane: Plane, job: JobRecord, status: DriverStatus, recent_restarts: int) -> dict[str, Any]:
     if job.state not in _SHOWN_ALIVE:
         return {}
-    plan = ExecutionPlan.model_validate(job.plan)
     trend = trend_of(plane, job)
     pressure = backpressure.judge(status, trend)
-    facts = alerting.Facts(job, plan, status, recent_restarts, plane.now())
-    advice = backpressure.recommend(status, trend, pressure, plan.parallelism)
+    facts = alerting.Facts(job, sources_of(job), status, recent_restarts, plane.now())
+    advice = backpressure.recommend(status, trend, pressure, job.plan["parallelism"])
     return {
         "backpressure": vars(pressure),
         "recommendation": None if advice is None else vars(advice),
@@ -110,17 +111,21 @@ def _judged(plane: Plane, job: JobRecord, status: DriverStatus, recent_restarts:
     }
 
 
+def sources_of(job: JobRecord) -> dict[str, SourcePlan]:
+    """What an answer needs of a plan; to read all of it takes longer than the rest of the answer."""
+    return {id_: SourcePlan.model_validate(source) for id_, source in job.plan["sources"].items()}
+
+
 def sample_of(plane: Plane, job: JobRecord) -> JobSample:
     """The job for a scrape; figures of a driver that is gone are left out, since they would look like new ones."""
     alive = job.state in _SHOWN_ALIVE
     status = status_of(plane, job) if alive else None
     pressure = backpressure.judge(status, trend_of(plane, job)) if status else None
-    plan = ExecutionPlan.model_validate(job.plan)
     return JobSample(
         name=job.name,
         state=job.state,
         restarts=job.restarts,
-        sources=plan.sources,
+        sources=sources_of(job),
         status=status,
         lag_seconds=pressure.lag_seconds if pressure else None,
         backpressure=backpressure.LEVELS[pressure.level] if pressure else 0.0,

@@ -28,7 +28,11 @@ def directory_of(plane: Plane, job: JobRecord) -> JobDirectory:
 
 
 def start_attempt(plane: Plane, job: JobRecord) -> None:
-    """Takes the next number, then starts the driver: killed in between, the number is simply never used."""
+    """Takes the next number, then starts the driver: killed in between, the number is simply never used.
+
+    Secrets are looked at first, so that what this driver is about to read will be masked.
+    """
+    plane.variables.current()
     directory = directory_of(plane, job)
     lineage = directory.lineage(plane.now())
     token = secrets.token_urlsafe(32)
@@ -52,6 +56,7 @@ def start_attempt(plane: Plane, job: JobRecord) -> None:
             mark=attempt.mark,
             environment={**_environment(plane), **directory.empty_scratch()},
             secrets=secrets_of(job.plan),
+            stored=plane.variables.file,
         )
     )
     with plane.database.writing() as connection:
@@ -99,6 +104,7 @@ def _spec(
             "master": plane.settings.master,
             "driver_memory": plane.settings.driver_memory,
             "definition": job.definition,
+            "secrets": str(plane.variables.file),
             "control": control,
             "prepare": (job.prepare or {}).get("spec"),
         }
@@ -106,5 +112,5 @@ def _spec(
 
 
 def _environment(plane: Plane) -> dict[str, str]:
-    inherited = {name: value for name, value in plane.environment.items() if name not in _NOT_FOR_DRIVERS}
+    inherited = {name: value for name, value in plane.variables.environment.items() if name not in _NOT_FOR_DRIVERS}
     return {**inherited, "TIDEMARK_LOG_LEVEL": plane.settings.log_level}

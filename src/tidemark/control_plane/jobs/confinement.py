@@ -10,10 +10,10 @@ from typing import Any
 from tidemark.compiler.diagnostics.diagnostic import Diagnostic
 from tidemark.compiler.plan.plan import ExecutionPlan
 from tidemark.connectors.paths import local_path
+from tidemark.stored_secrets import REFERENCE
 
 PATH_OPTION = re.compile(r"(^|[_.])(path|location|file|folder|directory)$|^security\.(ca|cert|key)$")
 _GLOB = re.compile(r"[*?\[{]")
-_NAME = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
 CODE = "path_not_allowed"
 
 
@@ -43,7 +43,7 @@ def _paths(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, s
 
 
 def _expanded(text: str, environment: Mapping[str, str]) -> str:
-    return _NAME.sub(lambda match: environment.get(match[1], match[0]), text)
+    return REFERENCE.sub(lambda match: environment.get(match[1], match[0]), text)
 
 
 def _is_inside(text: str, base: Path, roots: Sequence[Path]) -> bool:

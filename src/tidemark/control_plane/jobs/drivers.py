@@ -10,13 +10,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidemark.control_plane.jobs import changes
+from tidemark.control_plane.jobs.crash_row import has_got_on
 from tidemark.control_plane.jobs.plane import Plane
 from tidemark.control_plane.redaction import Redactor, secrets_of
+from tidemark.control_plane.savepoints.deletion import remove_files
 from tidemark.control_plane.savepoints.service import confirmed, keep_outcome
 from tidemark.control_plane.store import commands
 from tidemark.control_plane.store import jobs as store
 from tidemark.control_plane.store.access import hash_token, same_hash
-from tidemark.control_plane.store.records import AttemptRecord, JobRecord
+from tidemark.control_plane.store.records import AttemptRecord, JobRecord, SavepointRecord
 from tidemark.errors import Forbidden, NotFound
 from tidemark.protocol.control import CommandResult, Commands, Heartbeat, HeartbeatAnswer, SentMessage
 from tidemark.protocol.messages import Ended, EpochCommitted, Failed, Started, Warned
@@ -41,6 +43,9 @@ class Drivers:
         if news:
             self._take(job, known, news)
             seen.acked_seq = max(sent.seq for sent in news)
+        if not seen.committed and has_got_on(job.failures, beat.status):
+            self._end_row_of_crashes(job.job_id)
+            seen.committed = True
         seen.hear(self._plane.monotonic(), beat.status)
         return HeartbeatAnswer(acked_seq=max(acked, seen.acked_seq))
 
@@ -63,10 +68,12 @@ class Drivers:
         is_savepoint = command.body["kind"] == "savepoint"
         if is_savepoint and command.result is None:
             outcome = confirmed(outcome, command.body["location"])
+        retired: list[SavepointRecord] = []
         with self._plane.database.writing() as connection:
             if commands.keep_result(connection, command, outcome) and is_savepoint:
                 job = store.get_job(connection, job_id)
-                keep_outcome(connection, self._plane, job, command.body, outcome)
+                retired = keep_outcome(connection, self._plane, job, command.body, outcome)
+        remove_files(retired)
         self._plane.bell.ring(job_id)
         self._plane.wake.set()
 
@@ -89,12 +96,16 @@ class Drivers:
             return
         with self._plane.database.writing() as connection:
             self._keep(connection, job, known, matters, last)
-            if first_epoch and job.failures:
-                store.update_job(connection, job.job_id, failures=[])
+        if first_epoch and job.failures:
+            self._end_row_of_crashes(job.job_id)
         seen.committed = seen.committed or bool(epochs)
         if any(isinstance(sent.message, Failed | Ended) for sent in matters):
             seen.ended_at = self._plane.monotonic()
         self._plane.wake.set()
+
+    def _end_row_of_crashes(self, job_id: str) -> None:
+        with self._plane.database.writing() as connection:
+            store.update_job(connection, job_id, failures=[])
 
     def _keep(
         self, connection: sa.Connection, job: JobRecord, known: AttemptRecord, sent: list[SentMessage], last: int
@@ -114,4 +125,4 @@ class Drivers:
         store.update_attempt(connection, job.job_id, known.attempt, **fields)
 
     def _redactor(self, job: JobRecord) -> Redactor:
-        return Redactor.of(secrets_of(job.plan), self._plane.environment)
+        return self._plane.variables.redactor(secrets_of(job.plan))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from tidemark.control_plane.jobs.attempts import directory_of
 from tidemark.control_plane.jobs.confinement import refused_paths
 from tidemark.control_plane.jobs.lifecycle import TERMINAL, TRANSITIONS, Desired, State
 from tidemark.control_plane.jobs.plane import Plane
+from tidemark.control_plane.jobs.replay import replay_of
 from tidemark.control_plane.store import jobs as store
+from tidemark.control_plane.store import savepoints
 from tidemark.control_plane.store.access import job_made_by, keep_key, record_change
 from tidemark.control_plane.store.records import JobRecord
 from tidemark.errors import Conflict, DefinitionError, LimitReached, NotAvailable, RequestRefused, StateWouldBeLost
@@ -51,7 +54,7 @@ class Manager:
         """Raises DefinitionError with all that is wrong, paths that this server does not allow included."""
         compiled = compile_job(definition)
         plane = self._plane
-        refused = refused_paths(compiled.plan, plane.base, self.roots, plane.environment)
+        refused = refused_paths(compiled.plan, plane.base, self.roots, plane.variables.current())
         if refused:
             raise DefinitionError(refused)
         return compiled
@@ -78,6 +81,7 @@ class Manager:
     def _create(self, connection: sa.Connection, submission: Submission, plan: ExecutionPlan, actor: str) -> JobRecord:
         self._check_name(connection, plan.job)
         self._check_limit(connection)
+        _check_kept(connection, submission)
         now = self._plane.now()
         job = store.insert_job(
             connection,
@@ -171,7 +175,8 @@ class Manager:
                 f"the definition is of job {compiled.plan.job!r}, not of {job.name!r}",
                 hint="an upgrade keeps the name; a new job comes with POST /jobs",
             )
-        return job, compiled, upgrade.compare(ExecutionPlan.model_validate(job.plan), compiled.plan)
+        replay = partial(replay_of, directory_of(self._plane, job).state)
+        return job, compiled, upgrade.compare(ExecutionPlan.model_validate(job.plan), compiled.plan, replay)
 
     def upgrade(
         self, name: str, definition: str, accept: frozenset[str], actor: str
@@ -219,6 +224,13 @@ def _preparation(submission: Submission, plan: ExecutionPlan) -> dict[str, Any] 
         return None
     spec = Restore(location=submission.restore_from, parallelism=plan.parallelism)
     return {"what": "restore", "spec": spec.model_dump(mode="json"), "fallback": None}
+
+
+def _check_kept(connection: sa.Connection, submission: Submission) -> None:
+    """The savepoint may have been deleted while it was being checked; from here on the job holds it."""
+    place = submission.restore_from
+    if place is not None and not savepoints.is_kept_at(connection, place):
+        raise Conflict("the savepoint has just been deleted", hint="restore another one")
 
 
 def _check_accepted(verdicts: tuple[upgrade.QueryVerdict, ...], accept: frozenset[str], plan: ExecutionPlan) -> None:

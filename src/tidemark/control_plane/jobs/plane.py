@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tidemark.control_plane.jobs.bell import Bell
 from tidemark.control_plane.jobs.observation import Observations
+from tidemark.control_plane.jobs.variables import Variables
 from tidemark.control_plane.launch.launcher import Launcher
 from tidemark.control_plane.metrics import EpochMetrics
 from tidemark.control_plane.store.database import Database
@@ -45,7 +46,7 @@ class Plane:
     settings: Settings
     base: Path
     address_file: Path
-    environment: Mapping[str, str]
+    variables: Variables
     timing: Timing = field(default_factory=Timing)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     monotonic: Callable[[], float] = time.monotonic

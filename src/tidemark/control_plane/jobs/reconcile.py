@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tidemark.control_plane.jobs import decide as rules
 from tidemark.control_plane.jobs.attempts import end_attempt, start_attempt
 from tidemark.control_plane.jobs.changes import fall_back, take_up_change
+from tidemark.control_plane.jobs.crash_row import crash_of
 from tidemark.control_plane.jobs.decide import AskStop, Failing, Launch, Rest, Running, Situation, Wait, decide
 from tidemark.control_plane.jobs.lifecycle import TRANSITIONS, WITH_DRIVER, Desired, State
 from tidemark.control_plane.jobs.plane import Plane
@@ -21,6 +22,7 @@ from tidemark.control_plane.store import jobs as store
 from tidemark.control_plane.store.records import AttemptRecord, JobRecord
 from tidemark.errors import TidemarkError
 from tidemark.protocol.messages import Failure
+from tidemark.protocol.status import DriverStatus
 
 _LOG = logging.getLogger(__name__)
 _PASSING = (TidemarkError, OSError, SQLAlchemyError)
@@ -136,7 +138,7 @@ class Reconciler:
         with self._plane.database.writing() as connection:
             job = store.get_job(connection, job.job_id)
             store.add_event(connection, job, "crash", failure.message, now)
-            failures = [*job.failures, _error(failure, now.isoformat())]
+            failures = [*job.failures, crash_of(job, failure, now.isoformat(), self._seen_status(job))]
             hopeless = not rules.may_restart(failure) or len(failures) >= self._plane.timing.crashes
             if hopeless and fall_back(connection, job, failure, now):
                 return
@@ -171,8 +173,12 @@ class Reconciler:
         store.transition(connection, job, State.FAILED, first["message"], now)
 
     def _last_status(self, job: JobRecord) -> dict[str, Any] | None:
+        seen = self._seen_status(job)
+        return job.status if seen is None else seen.model_dump(mode="json")
+
+    def _seen_status(self, job: JobRecord) -> DriverStatus | None:
         seen = self._plane.observations.find(job.job_id)
-        return job.status if seen is None or seen.status is None else seen.status.model_dump(mode="json")
+        return None if seen is None else seen.status
 
 
 def _way_to_rest(job: JobRecord, finished: bool) -> tuple[State, ...]:
@@ -186,17 +192,6 @@ def _way_to_rest(job: JobRecord, finished: bool) -> tuple[State, ...]:
     else:
         way = (State.STOPPING, State.STOPPED)
     return way if way[0] in TRANSITIONS[job.state] else way[1:]
-
-
-def _error(failure: Failure, at: str) -> dict[str, Any]:
-    return {
-        "code": failure.code,
-        "domain": failure.domain,
-        "message": failure.message,
-        "hint": failure.hint,
-        "operator": failure.step,
-        "at": at,
-    }
 
 
 def _failure_of(error: TidemarkError | OSError) -> Failure:

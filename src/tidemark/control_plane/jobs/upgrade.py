@@ -2,17 +2,18 @@
 
 `kept`: the state has the same shape. `rebuilt`: it has another one, and is made by reading the input again. `lost`:
 what held it is gone, or it cannot be rebuilt. A query's state is one thing to Spark, so its stateful operators share
-its fate, unless they are gone.
+its fate, unless they are gone. `events` says of what is rebuilt how many are read again for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from tidemark.compiler.plan.plan import AggregatePlan, DedupPlan, ExecutionPlan, QueryPlan, WindowPlan
 from tidemark.compiler.plan.rebuild import why_not_rebuildable
+from tidemark.control_plane.jobs.replay import Replay
 
 Fate = Literal["kept", "rebuilt", "lost", "new"]
 STATEFUL = (AggregatePlan, DedupPlan, WindowPlan)
@@ -23,6 +24,7 @@ class OperatorVerdict:
     id: str
     verdict: Fate
     reason: str
+    events: int | None = None
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,20 @@ class QueryVerdict:
     verdict: Fate
     reason: str
     operators: tuple[OperatorVerdict, ...]
+    events: int | None = None
 
 
-def compare(old: ExecutionPlan, new: ExecutionPlan) -> tuple[QueryVerdict, ...]:
-    """First the queries of the new plan, then those that only the old one has."""
+ReplayOf = Callable[[ExecutionPlan, QueryPlan], Replay]
+
+
+def compare(old: ExecutionPlan, new: ExecutionPlan, replay_of: ReplayOf) -> tuple[QueryVerdict, ...]:
+    """First the queries of the new plan, then those that only the old one has.
+
+    `replay_of` is asked about a query of the new plan whose window would be rebuilt.
+    """
     before = {query.id: query for query in old.queries}
     after = {query.id for query in new.queries}
-    verdicts = [_verdict(old, new, before.get(query.id), query) for query in new.queries]
+    verdicts = [_verdict(old, new, before.get(query.id), query, replay_of) for query in new.queries]
     return (*verdicts, *(_gone(old, query) for query in old.queries if query.id not in after))
 
 
@@ -62,7 +71,9 @@ def impossible(verdicts: Sequence[QueryVerdict], new: ExecutionPlan) -> tuple[Qu
     return tuple(query for query in verdicts if query.verdict == "lost" and query.id in still_there)
 
 
-def _verdict(old: ExecutionPlan, new: ExecutionPlan, before: QueryPlan | None, query: QueryPlan) -> QueryVerdict:
+def _verdict(
+    old: ExecutionPlan, new: ExecutionPlan, before: QueryPlan | None, query: QueryPlan, replay_of: ReplayOf
+) -> QueryVerdict:
     if before is None:
         operators = tuple(OperatorVerdict(id_, "new", "it begins empty") for id_ in _stateful(new, query))
         return QueryVerdict(query.id, "new", "there was no such query", operators)
@@ -71,23 +82,25 @@ def _verdict(old: ExecutionPlan, new: ExecutionPlan, before: QueryPlan | None, q
         return QueryVerdict(query.id, "kept", "sources and stateful operators are the same", kept)
     reason = _difference(old, new, before, query)
     obstacle = reason if _reads_others(old, new, before, query) else why_not_rebuildable(new, query)
-    if obstacle is not None:
-        gone = tuple(OperatorVerdict(id_, "lost", obstacle) for id_ in _stateful(old, before))
-        return QueryVerdict(query.id, "lost", f"it cannot be rebuilt: {obstacle}", gone)
-    return QueryVerdict(query.id, "rebuilt", reason, tuple(_operators(old, new, before, query)))
+    replay = Replay(None, obstacle) if obstacle is not None else replay_of(new, query)
+    if replay.obstacle is not None:
+        gone = tuple(OperatorVerdict(id_, "lost", replay.obstacle) for id_ in _stateful(old, before))
+        return QueryVerdict(query.id, "lost", f"it cannot be rebuilt: {replay.obstacle}", gone)
+    operators = tuple(_operators(old, new, before, query, replay.events))
+    return QueryVerdict(query.id, "rebuilt", reason, operators, replay.events)
 
 
 def _operators(
-    old: ExecutionPlan, new: ExecutionPlan, before: QueryPlan, query: QueryPlan
+    old: ExecutionPlan, new: ExecutionPlan, before: QueryPlan, query: QueryPlan, events: int | None
 ) -> Iterator[OperatorVerdict]:
     had = _stateful(old, before)
     for id_ in _stateful(new, query):
         if id_ not in had:
             yield OperatorVerdict(id_, "new", "it begins empty")
         elif old.operators[id_] == new.operators[id_]:
-            yield OperatorVerdict(id_, "rebuilt", "it did not change, but shares its state with one that did")
+            yield OperatorVerdict(id_, "rebuilt", "it did not change, but shares its state with one that did", events)
         else:
-            yield OperatorVerdict(id_, "rebuilt", "its state has another shape")
+            yield OperatorVerdict(id_, "rebuilt", "its state has another shape", events)
     for id_ in had:
         if id_ not in _stateful(new, query):
             yield OperatorVerdict(id_, "lost", "the new definition has no such stateful operator in this query")

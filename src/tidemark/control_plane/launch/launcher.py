@@ -12,12 +12,16 @@ Process = dict[str, Any]  # how a launcher finds a driver again, also after a re
 
 @dataclass(frozen=True)
 class Launch:
-    """One start. `mark` is unique to it; `secrets` are the variables whose values must not reach the log."""
+    """One start. `mark` is unique to it; `secrets` are the names whose values must not reach the log.
+
+    Those values are in the environment, or in the file `stored`.
+    """
 
     spec: Path
     log: Path
     mark: str
     environment: Mapping[str, str]
+    stored: Path
     secrets: tuple[str, ...] = ()
 
 

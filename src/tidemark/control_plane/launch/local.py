@@ -56,8 +56,9 @@ class LocalLauncher:
 
     def is_running(self, process: Process) -> bool:
         child = self._children.get(process["pid"])
-        if child is not None and child.driver.poll() is not None:
-            return False
+        if child is not None:
+            # A child whose threads are still ending looks dead in /proc, and how it ended is not known yet.
+            return child.driver.poll() is None
         return process["began"] is not None and is_running(process["pid"], process["began"])
 
     def describe_end(self, process: Process) -> str:
@@ -92,7 +93,7 @@ class LocalLauncher:
     def _start_log_writer(self, launch: Launch) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-I", str(LOG_WRITER), str(launch.log), str(self._largest_log), str(KEPT_LOGS)]
         return subprocess.Popen(
-            [*command, *launch.secrets],
+            [*command, str(launch.stored), *launch.secrets],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,12 +1,14 @@
-"""Writes standard input to a log file line by line and rotates it: `log_writer.py LOG LARGEST KEPT [SECRET …]`.
+"""Writes standard input to a log file line by line and rotates it: `log_writer.py LOG LARGEST KEPT STORED [SECRET …]`.
 
 Runs as a process of its own with nothing but the standard library. No line is cut or lost by a rotation; two writers
-of one log (a driver that is ending and the next one) take turns. The values of the variables named are masked.
+of one log (a driver that is ending and the next one) take turns. The values of the secrets named, in the environment
+or in the file of stored ones, are masked.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import sys
@@ -65,17 +67,19 @@ def masked(text: bytes, secrets: dict[bytes, bytes]) -> bytes:
     return text
 
 
-def secret_values(names: list[str]) -> dict[bytes, bytes]:
+def secret_values(names: list[str], stored: Path) -> dict[bytes, bytes]:
     """The longest first, so that a value inside another one does not leave half of it."""
-    values = {os.environb.get(os.fsencode(name), b""): os.fsencode(name) for name in names}
+    kept = json.loads(stored.read_bytes()) if stored.exists() else {}
+    found = [(os.fsencode(kept[name]["value"]), os.fsencode(name)) for name in names if name in kept]
+    values = dict([*found, *((os.environb.get(os.fsencode(name), b""), os.fsencode(name)) for name in names)])
     return {value: values[value] for value in sorted(values, key=len, reverse=True) if len(value) >= SHORTEST_SECRET}
 
 
-def main(path: str, largest: str, kept: str, *names: str) -> None:
+def main(path: str, largest: str, kept: str, stored: str, *names: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     log = RotatingLog(Path(path), int(largest), int(kept))
-    secrets = secret_values(list(names))
+    secrets = secret_values(list(names), Path(stored))
     for lines in whole_lines(0):
         log.write(masked(lines, secrets))
 

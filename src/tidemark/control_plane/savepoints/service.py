@@ -12,13 +12,13 @@ from tidemark.compiler.compile import compile_job
 from tidemark.control_plane.jobs.lifecycle import TERMINAL, Desired, State
 from tidemark.control_plane.jobs.manager import Submission
 from tidemark.control_plane.jobs.plane import Plane
+from tidemark.control_plane.savepoints.deletion import forget, remove_files, retire
 from tidemark.control_plane.store import commands, savepoints
 from tidemark.control_plane.store import jobs as store
 from tidemark.control_plane.store.access import record_change
 from tidemark.control_plane.store.records import JobRecord, SavepointRecord
 from tidemark.errors import Conflict, TidemarkError
 from tidemark.protocol.messages import Failure
-from tidemark.savepoints.storage import storage_at
 from tidemark.savepoints.verify import load_manifest, repeated_output, verify
 
 REPEAT_OUTPUT = "repeat_output"
@@ -66,14 +66,10 @@ class Savepoints:
             return savepoints.get_savepoint(connection, savepoint_id)
 
     def delete(self, savepoint_id: str, actor: str) -> None:
-        """The row goes first: a savepoint that is half deleted is never listed."""
         with self._plane.database.writing() as connection:
             found = savepoints.get_savepoint(connection, savepoint_id)
-            if found.state == savepoints.IN_PROGRESS:
-                raise Conflict(f"savepoint {savepoint_id!r} is still being written", hint="wait until it is done")
-            savepoints.delete_savepoint(connection, savepoint_id)
-            record_change(connection, actor, "delete savepoint", savepoint_id, self._plane.now())
-        storage_at(found.location).delete()
+            forget(connection, self._plane, found, actor)
+        remove_files([found])
 
     def restored(self, submission: Submission, savepoint_id: str, accept: frozenset[str]) -> Submission:
         """The submission of a job that begins where the savepoint ends. Raises when the savepoint is not whole.
@@ -115,8 +111,11 @@ def confirmed(outcome: dict[str, Any], location: str) -> dict[str, Any]:
 
 def keep_outcome(
     connection: sa.Connection, plane: Plane, job: JobRecord, body: dict[str, Any], outcome: dict[str, Any]
-) -> None:
-    """What the driver says became of a savepoint; the job that waited for it is canceled, or goes on."""
+) -> list[SavepointRecord]:
+    """What the driver says became of a savepoint; the job that waited for it is canceled, or goes on.
+
+    Answers with those that give way to it, whose files are to be removed when all this is committed.
+    """
     savepoint_id, now = body["savepoint_id"], plane.now()
     if outcome["ok"]:
         savepoints.finish_savepoint(
@@ -126,9 +125,11 @@ def keep_outcome(
         savepoints.finish_savepoint(connection, savepoint_id, savepoints.FAILED, now, failure=outcome["failure"])
     ended = "completed" if outcome["ok"] else f"failed: {outcome['failure']['message']}"
     store.add_event(connection, job, "savepoint", f"{savepoint_id} {ended}", now)
+    retired = retire(connection, plane, job) if outcome["ok"] else []
     if job.final_savepoint != savepoint_id:
-        return
+        return retired
     store.update_job(connection, job.job_id, final_savepoint=None)
     if outcome["ok"] and job.state == State.RUNNING:
         job = store.update_job(connection, job.job_id, desired_state=Desired.CANCELED)
         store.transition(connection, job, State.CANCELING, f"canceled after savepoint {savepoint_id}", now)
+    return retired

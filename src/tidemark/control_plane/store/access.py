@@ -85,6 +85,11 @@ def record_change(
     connection.execute(sa.insert(AUDIT).values(**values))
 
 
+def was_recorded(connection: sa.Connection, action: str, target: str) -> bool:
+    wanted = sa.select(AUDIT.c.audit_id).where(AUDIT.c.action == action, AUDIT.c.target == target).limit(1)
+    return connection.scalar(wanted) is not None
+
+
 def list_changes(connection: sa.Connection, limit: int, before: int | None = None) -> list[AuditEntry]:
     """The newest first."""
     query = sa.select(AUDIT).order_by(AUDIT.c.audit_id.desc()).limit(limit)

@@ -102,11 +102,11 @@ def list_events(connection: sa.Connection, job_id: str, limit: int, before: int 
     return [EventRecord(**row) for row in connection.execute(query).mappings()]
 
 
-def count_recoveries(connection: sa.Connection, since: datetime) -> dict[str, int]:
-    """How often each job had to recover after `since`."""
+def count_recoveries(connection: sa.Connection, job_ids: Sequence[str], since: datetime) -> dict[str, int]:
+    """How often each of the jobs had to recover after `since`."""
     query = (
         sa.select(EVENTS.c.job_id, sa.func.count())
-        .where(EVENTS.c.kind == "crash", EVENTS.c.at >= since)
+        .where(EVENTS.c.job_id.in_(job_ids), EVENTS.c.kind == "crash", EVENTS.c.at >= since)
         .group_by(EVENTS.c.job_id)
     )
     return {str(row[0]): int(row[1]) for row in connection.execute(query)}

@@ -13,7 +13,7 @@ from tidemark.control_plane.jobs.lifecycle import Desired, State
 
 @dataclass(frozen=True)
 class JobRecord:
-    """`failures` are those since the last committed epoch; `change` is what to do when the driver has stopped.
+    """`failures` are the row of crashes since the last progress; `change` is what to do when the driver has stopped.
 
     `prepare` is what the next start must do to the state first. `status` is the driver's last, as it was kept.
     """

@@ -39,6 +39,10 @@ def get_savepoint(connection: sa.Connection, savepoint_id: str) -> SavepointReco
     return SavepointRecord(**row)
 
 
+def is_kept_at(connection: sa.Connection, location: str) -> bool:
+    return connection.scalar(sa.select(SAVEPOINTS.c.savepoint_id).where(SAVEPOINTS.c.location == location)) is not None
+
+
 def list_savepoints(connection: sa.Connection, job_id: str | None = None) -> list[SavepointRecord]:
     """The newest first."""
     query = sa.select(SAVEPOINTS).order_by(SAVEPOINTS.c.created_at.desc(), SAVEPOINTS.c.savepoint_id)

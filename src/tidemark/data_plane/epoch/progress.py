@@ -16,7 +16,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Progress:
     """Restored from the last committed epoch; `commit` writes the record of the next one.
 
-    Sinks and users know an epoch by its number plus `shift`.
+    Sinks and users know an epoch by its number plus `shift`. `events` is how many the query has read from all its
+    sources, those included that another query accounts for.
     """
 
     def __init__(self, checkpoint: Checkpoint, watermark: QueryWatermark) -> None:
@@ -24,6 +25,7 @@ class Progress:
         self.watermark = watermark
         self.total = Accounting()
         self.epochs = 0
+        self.events = 0
         self.last_epoch = checkpoint.last_committed()
         self.shift = 0
         self._sinks: dict[str, int] = {}
@@ -35,18 +37,21 @@ class Progress:
         self.watermark.started()
         self.total = Accounting.model_validate(record["total"])
         self.epochs = record["epochs"]
+        self.events = record.get("events", 0)
         self._sinks = record["sinks"]
         self.shift = record.get("shift", 0)
 
-    def commit(self, epoch: int, counts: Accounting, wrote: list[str]) -> None:
+    def commit(self, epoch: int, events: int, counts: Accounting, wrote: list[str]) -> None:
         """Writes the record of an epoch whose sinks are done; `wrote` are those that hold it in a ledger."""
         self.total = added(self.total, counts)
         self.epochs += 1
+        self.events += events
         self.last_epoch = epoch
         self._sinks = {**self._sinks, **dict.fromkeys(wrote, epoch + self.shift)}
         record = {
             "epoch": epoch,
             "epochs": self.epochs,
+            "events": self.events,
             "watermark": self.watermark.to_json(),
             "total": self.total.model_dump(),
             "sinks": self._sinks,

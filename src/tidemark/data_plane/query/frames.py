@@ -189,6 +189,14 @@ class QueryFrames(Frames):
         scans = [(flat, execution.epoch_leaf(f"source:{node}")) for node, flat in self._flat.items()]
         return all(read_nothing(leaf) or flat.fits(_Scan(self._spark, leaf)) for flat, leaf in scans)
 
+    @property
+    def output_mode(self) -> str:
+        """Spark's word for whether results come when they are final or whenever they change."""
+        plans = [self.plan.operators[node] for node in self._query.operators]
+        windows = [plan for plan in plans if isinstance(plan, WindowPlan)]
+        changes = any(isinstance(plan, AggregatePlan) for plan in plans) or any(w.emit == "on_update" for w in windows)
+        return "update" if changes else "append"
+
     def terminal(self) -> DataFrame:
         """What the sinks on the main path need of the last node, and no more: Spark cannot see past the epoch."""
         self.set_source_names()

@@ -19,15 +19,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan
-from tidemark.compiler.plan.rebuild import rebuildable_window, why_not_rebuildable
+from tidemark.compiler.plan.rebuild import rebuildable_window, too_far_back, why_not_rebuildable
 from tidemark.data_plane.checkpoint import Checkpoint
-from tidemark.data_plane.job_driver import JobDriver, checkpoint_of, output_mode
+from tidemark.data_plane.job_driver import JobDriver, checkpoint_of
 from tidemark.data_plane.query.frames import QueryFrames
 from tidemark.data_plane.query_driver import StopRequested
 from tidemark.data_plane.spark_internals import Execution
 from tidemark.data_plane.state.rescale import last_epochs
 from tidemark.data_plane.state.snapshot import snapshot
 from tidemark.durable import write_atomically
+from tidemark.epoch_records import EpochRecords
 from tidemark.errors import NotFresh
 from tidemark.generations import Generations
 from tidemark.protocol.start import Rebuild
@@ -128,16 +129,13 @@ class _Replay:
         """The offsets after the last epoch whose events all belong to closed windows, and the record of that epoch."""
         window = rebuildable_window(self._plan, self._query)
         assert window is not None
-        oldest = (self._last.watermark_ms - window.size_ms) * 1000
-        known = self._old.begun_epochs()
-        for epoch in reversed(known):
-            record = self._old.record(epoch)
-            newest = _newest(record)
-            if newest is None or newest <= oldest:
-                return Entry.read(self._old.folder / "tidemark" / f"offsets-{epoch}").offsets, record
-        if not known or known[0] != 0:
-            raise _refused(f"the {len(known)} epochs that are known do not reach back to the beginning of its windows")
-        return self._last.at_the_beginning(), {"watermark": {"sources": {}}}
+        records = EpochRecords(self._old.folder)
+        start = records.replay_start(self._epoch, self._last.watermark_ms, window.size_ms)
+        if start is None:
+            raise _refused(too_far_back(self._query))
+        if start.after is None:
+            return self._last.at_the_beginning(), start.record
+        return Entry.read(self._old.folder / "tidemark" / f"offsets-{start.after}").offsets, start.record
 
     def _log(self, epoch: int, offsets: dict[str, str]) -> None:
         entry = self._new.folder / "offsets" / str(epoch)
@@ -158,7 +156,7 @@ class _Replay:
             frame.write.format("noop").mode("append").save()
             self._hand_over_watermark(Execution(query), epoch)
 
-        writer = frames.terminal().writeStream.outputMode(output_mode(self._plan, self._query)).foreachBatch(on_epoch)
+        writer = frames.terminal().writeStream.outputMode(frames.output_mode).foreachBatch(on_epoch)
         query = writer.option("checkpointLocation", str(self._new.folder)).start()
         attached.set()
         try:
@@ -184,9 +182,3 @@ class _Replay:
 def _named(line: str) -> tuple[str, str]:
     name, _, offset = line.partition(":")
     return name, offset
-
-
-def _newest(record: dict[str, Any]) -> int | None:
-    """The largest event time that had been seen by the end of an epoch."""
-    seen = [newest for partitions in record["watermark"]["sources"].values() for newest, _, _ in partitions]
-    return max((newest for newest in seen if newest is not None), default=None)
