@@ -28,6 +28,7 @@ from tidemark.compiler.plan.plan import (
     WindowPlan,
 )
 from tidemark.connectors.connector import FlatJson, Source
+from tidemark.data_plane.query.counting import arrival_metrics, field_metrics, source_metrics
 from tidemark.data_plane.query.lowering import dedup, stateless, window
 from tidemark.data_plane.query.lowering.aggregates import ORDERED
 from tidemark.data_plane.query.lowering.columns import SYSTEM_NAMES, fenced, observe, quoted, tally
@@ -226,6 +227,8 @@ class QueryFrames(Frames):
         events = self._events(node)
         good = events.in_time if self.guarded else F.col("_event_time").isNotNull()
         metrics = {**source_metrics(self.sources[node].partitions), **self._arrivals_at_source(node, good)}
+        if node in self._flat:
+            metrics |= field_metrics(self.plan.sources[node])
         counted = self.counted(events.timed(), f"source:{node}", **metrics)
         return counted.where(good).withWatermark("_event_time", _NEVER)
 
@@ -370,20 +373,3 @@ class _Scan:
 
     def frame(self) -> DataFrame:
         return scan_frame(self._spark, self._leaf)
-
-
-def source_metrics(partitions: int) -> dict[str, Column]:
-    """Counts of a source, then the largest event time of each partition in microseconds; a bad record has no time."""
-    time = F.col("_event_time")
-    micros = F.unix_micros(time)
-    newest = {
-        f"newest_{index}": F.max(micros if partitions == 1 else F.when(F.col("_partition") == index, micros))
-        for index in range(partitions)
-    }
-    counts = {"events_in": F.count(F.lit(1)), "accepted": F.count(time), "errors": F.count_if(time.isNull())}
-    return {**counts, **newest}
-
-
-def arrival_metrics(end: Column) -> dict[str, Column]:
-    """Rows that reach a stateful operator, and the earliest moment at which one of them stops being accepted."""
-    return {"rows_in": F.count(end), "earliest_end": F.min(end)}
