@@ -193,7 +193,7 @@ class KafkaBroker:
     def _format(self, classpath: str, properties: Path, log: int) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         command = [require_java(), *_HEAP, "-cp", classpath, "kafka.tools.StorageTool", "format"]
-        command += ["--cluster-id", cluster, "--config", str(properties)]
+        command += [f"--cluster-id={cluster}", "--config", str(properties)]
         for name, password in self._scram_users.items():
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
                 command += ["--add-scram", f"{mechanism}=[name={name},password={password}]"]

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan
 from tidemark.compiler.plan.rebuild import rebuildable_window, too_far_back, why_not_rebuildable
-from tidemark.data_plane.checkpoint import Checkpoint
+from tidemark.data_plane.checkpoint import Checkpoint, Note
 from tidemark.data_plane.job_driver import JobDriver, checkpoint_of
 from tidemark.data_plane.query.frames import QueryFrames
 from tidemark.data_plane.query_driver import StopRequested
@@ -113,6 +113,8 @@ class _Replay:
             raise _refused(f"query {self._query.id} reads other sources than before")
         begin, first = self._where_to_begin()
         self._new.prepare()
+        for note in filter(self._old.knows, Note):
+            self._new.remember(note)
         if (self._old.folder / "sources").is_dir():
             shutil.copytree(self._old.folder / "sources", self._new.folder / "sources", copy_function=os.link)
         self._log(_BEGINNING, self._last.at_the_beginning())
