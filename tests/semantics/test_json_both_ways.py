@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from support.session_run import Row, file_rows, run_drained
 
 from tidemark.connectors.files.flat_json import is_flat
+from tidemark.data_plane.checkpoint import Note
 
 pytestmark = pytest.mark.semantics
 
@@ -74,6 +75,10 @@ def results(
     return sorted(file_rows(folder / "out"), key=str), sorted(bad)
 
 
+def was_decoded(folder: Path) -> bool:
+    return any(folder.rglob(Note.LINES_TO_DECODE.value))
+
+
 @pytest.mark.parametrize("aggregate", [EVERY_FIELD, "events: count()"], ids=["every_field_is_used", "few_are"])
 def test_damaged_lines_are_judged_the_same_in_both_ways(tmp_path: Path, spark: SparkSession, aggregate: str) -> None:
     chance = random.Random(11)
@@ -81,6 +86,7 @@ def test_damaged_lines_are_judged_the_same_in_both_ways(tmp_path: Path, spark: S
     flat, bad = results(tmp_path / "flat", [lines], spark, aggregate)
     assert is_flat(str(tmp_path / "flat" / "in" / "0.jsonl"))
     decoded, bad_too = results(tmp_path / "decoded", [[*lines, NOT_FLAT]], spark, aggregate)
+    assert [was_decoded(tmp_path / way) for way in ("flat", "decoded")] == [False, True]
     assert len(flat) > 5
     assert len(bad) > 1_000
     assert (decoded, bad_too) == (flat, sorted([*bad, (NOT_FLAT, "missing_event_time")]))

@@ -12,10 +12,8 @@ from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan, SinkPlan
 from tidemark.connectors.connector import Source
 from tidemark.data_plane.epoch.accounting import EpochCounts, Observed
 from tidemark.data_plane.epoch.late import Arrivals, operators_with_late_rows
-from tidemark.data_plane.query.frames import EpochFrames, split_reference
+from tidemark.data_plane.query.frames import SIDE_PORTS, EpochFrames, split_reference
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
-
-_SIDE_PORTS = ("late", "errors")
 
 
 class SidePorts:
@@ -83,7 +81,7 @@ class SidePorts:
     def _side_origin(self, reference: str) -> str | None:
         """The side port that a reference hangs on; None for the main path."""
         node, port = split_reference(reference)
-        if port in _SIDE_PORTS:
+        if port in SIDE_PORTS:
             return reference
         if node in self._query.side_operators:
             return self._side_origin(self._plan.operators[node].inputs[0])

@@ -39,6 +39,7 @@ from tidemark.schema import SYSTEM_COLUMNS, parse_type
 
 # What puts the rows of a keyed sink in order.
 ORDER = ("_event_time", "_event_id")
+SIDE_PORTS = ("late", "errors")
 # Spark's own estimate must never move: the watermark is handed over by the epoch runner.
 _NEVER = "100000 days"
 
@@ -63,10 +64,16 @@ def reads_a_node_twice(plan: ExecutionPlan, query: QueryPlan) -> bool:
     return len(read) > len(set(read))
 
 
+def main_sinks(plan: ExecutionPlan, query: QueryPlan) -> list[SinkPlan]:
+    """The sinks that do not hang, directly or through operators, on a side port."""
+    sinks = ((plan.sinks[sink], *split_reference(plan.sinks[sink].input)) for sink in query.sinks)
+    return [sink for sink, node, port in sinks if port not in SIDE_PORTS and node not in query.side_operators]
+
+
 def needs_event_ids(plan: ExecutionPlan, query: QueryPlan) -> bool:
     """Whether anything on the main path looks at `_event_id`: by name, to break ties, or to put rows in order."""
     operators = [plan.operators[node] for node in query.operators]
-    sinks = [plan.sinks[sink] for sink in query.sinks]
+    sinks = main_sinks(plan, query)
     aggregates = [item for operator in operators for item in getattr(operator, "aggregate", ())]
     return (
         any("_event_id" in node.model_dump_json() for node in (*operators, *sinks))
@@ -206,8 +213,7 @@ class QueryFrames(Frames):
         return frame.select(*[quoted(name) for name in frame.columns if name in needed])
 
     def _needed_by_sinks(self) -> set[str]:
-        sinks = [self.plan.sinks[sink] for sink in self._query.sinks]
-        fed = [sink for sink in sinks if split_reference(sink.input)[0] == self._query.terminal]
+        fed = main_sinks(self.plan, self._query)
         needed = {column.name for sink in fed for column in sink.columns}
         if any(applied_in_order(sink, self.plan) for sink in fed):
             needed |= set(ORDER)
