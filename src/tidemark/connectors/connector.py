@@ -197,7 +197,10 @@ class Sink(Protocol):
         ...
 
     def held(self, epoch: int) -> int | None:
-        """How many rows this sink committed for `epoch`; None when it does not hold that epoch."""
+        """How many rows this sink committed for `epoch`; None when it does not hold that epoch.
+
+        Raises Fenced when a newer attempt has taken over: an epoch that it wrote is not one that this driver did.
+        """
         ...
 
     def write(self, epoch: int, rows: EpochRows) -> int:

@@ -92,9 +92,10 @@ def an_older_attempt_cannot_write(target: Target) -> None:
     older.open()
     newer.open()
     _expect_fenced(lambda: older.write(0, target.rows([("old", 1)])))
-    older.close()
     assert newer.held(0) is None
     newer.write(0, target.rows([("new", 1)]))
+    _expect_fenced(lambda: older.held(0))
+    older.close()
     newer.close()
     assert target.seen() == [("new", 1)]
 

@@ -81,6 +81,9 @@ class FilesLedger:
 
     def held(self, epoch: int) -> int | None:
         """The epoch's row count; its files are all in place when this returns."""
+        attempt = self._stored_attempt()
+        if attempt is not None and attempt > self._context.attempt:
+            raise self._fenced(attempt)
         if not self._list_of(epoch).exists():
             return None
         manifest = self._load(epoch)

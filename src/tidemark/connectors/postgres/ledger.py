@@ -31,8 +31,8 @@ _LOCK = sql.SQL("SELECT attempt, epoch FROM {ledger} WHERE lineage = %s AND sink
 _TAKE_OVER = sql.SQL("UPDATE {ledger} SET job = %s, attempt = %s WHERE lineage = %s AND sink = %s")
 # Waits for a commit that is still on its way: its connection may be lost to us while the server is working on it.
 _READ = sql.SQL(
-    "SELECT epoch, rows, refused, previous_epoch, previous_rows FROM {ledger} WHERE lineage = %s AND sink = %s "
-    "FOR KEY SHARE"
+    "SELECT attempt, epoch, rows, refused, previous_epoch, previous_rows FROM {ledger} "
+    "WHERE lineage = %s AND sink = %s FOR KEY SHARE"
 )
 _RECORD = sql.SQL("""
 UPDATE {ledger} SET previous_epoch = epoch, previous_rows = rows, epoch = %s, rows = %s, refused = %s
@@ -114,7 +114,11 @@ class Ledger:
         return (found[0], found[1]) if found else (None, None)
 
     def _read(self) -> tuple[int | None, ...]:
-        return self._run(_READ, *self._key).fetchone() or (None,) * 5
+        """What is held; raises Fenced when a newer attempt has taken over, and may be who holds it."""
+        attempt, *held = self._run(_READ, *self._key).fetchone() or (None,) * 6
+        if attempt is not None and attempt > self._context.attempt:
+            raise self._fenced(attempt)
+        return tuple(held)
 
     def _run(self, statement: sql.SQL, *values: object) -> psycopg.Cursor[Any]:
         return self._connection.execute(statement.format(**self._names), values or None)

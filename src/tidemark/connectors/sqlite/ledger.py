@@ -55,7 +55,9 @@ class Ledger:
         return epoch
 
     def held(self, epoch: int) -> int | None:
-        _, last, rows, previous, previous_rows = self._read()
+        attempt, last, rows, previous, previous_rows = self._read()
+        if attempt is not None and attempt > self._context.attempt:
+            raise self._fenced(attempt)
         return {previous: previous_rows, last: rows}.get(epoch)
 
     def check_turn(self, epoch: int) -> None:
