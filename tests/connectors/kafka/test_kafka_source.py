@@ -257,7 +257,7 @@ def test_a_deleted_topic_is_a_failure(make_job: MakeJob, topics: Topics, name: s
     """Spark's client hopes for a topic that goes away in the middle of a call three times as long as it may take."""
     topics.create(name)
     topics.produce(name, [Record(b'{"n": 1}')])
-    hasty = "servers: SERVERS, properties: {default.api.timeout.ms: 5000, request.timeout.ms: 4000}"
+    hasty = 'servers: SERVERS, properties: {default.api.timeout.ms: "5000", request.timeout.ms: "4000"}'
     with make_job(COPY.replace("TOPIC", name).replace("servers: SERVERS", hasty)).running() as running:
         running.wait_for_rows("out", 1)
         topics.delete(name)
