@@ -20,8 +20,9 @@ from typing import Any
 
 from tidemark.connectors.connector import SinkContext
 from tidemark.connectors.files.commit_lock import locked
+from tidemark.connectors.turns import check_new, fenced, is_older
 from tidemark.durable import make_folder, sync, write_atomically
-from tidemark.errors import Fenced, StateFault
+from tidemark.errors import StateFault
 
 _KEPT_EPOCHS = 3
 
@@ -57,8 +58,8 @@ class FilesLedger:
         make_folder(self._epochs)
         with self.exclusive():
             attempt = self._stored_attempt()
-            if attempt is not None and attempt > self._context.attempt:
-                raise self._fenced(attempt)
+            if is_older(self._context, attempt):
+                raise fenced(self._context, attempt)
             write_atomically(self._attempt, json.dumps({"job": self._context.job, "attempt": self._context.attempt}))
             last = self.last_epoch()
             if last is not None:
@@ -82,8 +83,8 @@ class FilesLedger:
     def held(self, epoch: int) -> int | None:
         """The epoch's row count; its files are all in place when this returns."""
         attempt = self._stored_attempt()
-        if attempt is not None and attempt > self._context.attempt:
-            raise self._fenced(attempt)
+        if is_older(self._context, attempt):
+            raise fenced(self._context, attempt)
         if not self._list_of(epoch).exists():
             return None
         manifest = self._load(epoch)
@@ -96,10 +97,8 @@ class FilesLedger:
         """Raises Fenced when another attempt has taken over, StateFault when `epoch` is not a new one."""
         attempt = self._stored_attempt()
         if attempt != self._context.attempt:
-            raise self._fenced(attempt)
-        last = self.last_epoch()
-        if last is not None and epoch <= last:
-            raise StateFault(f"epoch {epoch} was offered to a sink that holds epoch {last}", step=self._context.sink)
+            raise fenced(self._context, attempt)
+        check_new(self._context, self.last_epoch(), epoch)
 
     def prepare_targets(self, manifest: Manifest) -> None:
         for _, final in manifest.files:
@@ -144,13 +143,6 @@ class FilesLedger:
         except ValueError as error:
             raise StateFault(f"the ledger file {path} is damaged", step=self._context.sink) from error
         return content
-
-    def _fenced(self, attempt: int | None) -> Fenced:
-        return Fenced(
-            f"attempt {attempt} of this job has taken over from attempt {self._context.attempt}",
-            hint="Nothing is to be done: the newer driver writes the results.",
-            step=self._context.sink,
-        )
 
     @staticmethod
     def _clear(folder: Path) -> None:

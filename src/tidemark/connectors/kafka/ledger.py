@@ -17,7 +17,8 @@ from confluent_kafka.admin import AdminClient
 from tidemark.connectors.connector import SinkContext
 from tidemark.connectors.kafka.reader import READ_SECONDS, end_of, reading
 from tidemark.connectors.kafka.topics import create_missing_topic, topic_settings
-from tidemark.errors import Fenced, SinkMismatch, SinkUnavailable, StateFault
+from tidemark.connectors.turns import check_new, fenced, is_older
+from tidemark.errors import SinkMismatch, SinkUnavailable
 
 # Small segments: only closed ones are compacted, and every start reads the topic.
 COMPACTED = {
@@ -88,17 +89,11 @@ class Ledger:
 
     def check_turn(self, marker: Marker | None) -> None:
         """Raises Fenced when a newer attempt has been here."""
-        if marker is not None and marker.attempt > self._context.attempt:
-            raise Fenced(
-                f"attempt {marker.attempt} of this job has taken over from attempt {self._context.attempt}",
-                hint="Nothing is to be done: the newer driver writes the results.",
-                step=self._context.sink,
-            )
+        if marker is not None and is_older(self._context, marker.attempt):
+            raise fenced(self._context, marker.attempt)
 
     def check_new(self, marker: Marker, epoch: int) -> None:
-        if marker.epoch is not None and epoch <= marker.epoch:
-            message = f"epoch {epoch} was offered to a sink that holds epoch {marker.epoch}"
-            raise StateFault(message, step=self._context.sink)
+        check_new(self._context, marker.epoch, epoch)
 
     def peek(self) -> Marker | None:
         """The newest marker that is committed by now; one may be on its way."""

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from tidemark.connectors.connector import SinkContext
-from tidemark.errors import Fenced, StateFault
+from tidemark.connectors.turns import check_new, fenced, is_older
 
 TABLE = "_tidemark_ledger"
 REFUSED = "_tidemark_refused"
@@ -59,7 +59,7 @@ class Ledger:
         self._run(_ENTER, *self._key, self._context.job, self._context.attempt)
         attempt, epoch = self._lock()
         if attempt is None or attempt > self._context.attempt:
-            raise self._fenced(attempt)
+            raise fenced(self._context, attempt)
         self._run(_TAKE_OVER, self._context.job, self._context.attempt, *self._key)
         return epoch
 
@@ -80,9 +80,8 @@ class Ledger:
         """Locks the row. Raises Fenced when another attempt has taken over, StateFault when `epoch` is not new."""
         attempt, last = self._lock()
         if attempt != self._context.attempt:
-            raise self._fenced(attempt)
-        if last is not None and epoch <= last:
-            raise StateFault(f"epoch {epoch} was offered to a sink that holds epoch {last}", step=self._context.sink)
+            raise fenced(self._context, attempt)
+        check_new(self._context, last, epoch)
 
     def record(self, epoch: int, rows: int, refused: int) -> None:
         self._run(_RECORD, epoch, rows, refused, *self._key)
@@ -116,19 +115,12 @@ class Ledger:
     def _read(self) -> tuple[int | None, ...]:
         """What is held; raises Fenced when a newer attempt has taken over, and may be who holds it."""
         attempt, *held = self._run(_READ, *self._key).fetchone() or (None,) * 6
-        if attempt is not None and attempt > self._context.attempt:
-            raise self._fenced(attempt)
+        if is_older(self._context, attempt):
+            raise fenced(self._context, attempt)
         return tuple(held)
 
     def _run(self, statement: sql.SQL, *values: object) -> psycopg.Cursor[Any]:
         return self._connection.execute(statement.format(**self._names), values or None)
-
-    def _fenced(self, attempt: int | None) -> Fenced:
-        return Fenced(
-            f"attempt {attempt} of this job has taken over from attempt {self._context.attempt}",
-            hint="Nothing is to be done: the newer driver writes the results.",
-            step=self._context.sink,
-        )
 
 
 def session_name(context: SinkContext) -> str:

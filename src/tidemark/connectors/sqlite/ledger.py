@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from tidemark.connectors.connector import SinkContext
-from tidemark.errors import Fenced, StateFault
+from tidemark.connectors.turns import check_new, fenced, is_older
 
 TABLE = "_tidemark_ledger"
 REFUSED = "_tidemark_refused"
@@ -49,24 +49,23 @@ class Ledger:
         self._connection.execute(_CREATE)
         self._connection.execute(_CREATE_REFUSED)
         attempt, epoch = self._read()[:2]
-        if attempt is not None and attempt > self._context.attempt:
-            raise self._fenced(attempt)
+        if is_older(self._context, attempt):
+            raise fenced(self._context, attempt)
         self._connection.execute(_TAKE_OVER, (*self._key, self._context.job, self._context.attempt))
         return epoch
 
     def held(self, epoch: int) -> int | None:
         attempt, last, rows, previous, previous_rows = self._read()
-        if attempt is not None and attempt > self._context.attempt:
-            raise self._fenced(attempt)
+        if is_older(self._context, attempt):
+            raise fenced(self._context, attempt)
         return {previous: previous_rows, last: rows}.get(epoch)
 
     def check_turn(self, epoch: int) -> None:
         """Raises Fenced when another attempt has taken over, StateFault when `epoch` is not a new one."""
         attempt, last = self._read()[:2]
         if attempt != self._context.attempt:
-            raise self._fenced(attempt)
-        if last is not None and epoch <= last:
-            raise StateFault(f"epoch {epoch} was offered to a sink that holds epoch {last}", step=self._context.sink)
+            raise fenced(self._context, attempt)
+        check_new(self._context, last, epoch)
 
     def record(self, epoch: int, rows: int) -> None:
         self._connection.execute(_RECORD, (epoch, rows, *self._key))
@@ -92,10 +91,3 @@ class Ledger:
     def _read(self) -> tuple[int | None, ...]:
         row: tuple[int | None, ...] | None = self._connection.execute(_READ, self._key).fetchone()
         return row or (None,) * 5
-
-    def _fenced(self, attempt: int | None) -> Fenced:
-        return Fenced(
-            f"attempt {attempt} of this job has taken over from attempt {self._context.attempt}",
-            hint="Nothing is to be done: the newer driver writes the results.",
-            step=self._context.sink,
-        )

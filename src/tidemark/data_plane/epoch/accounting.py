@@ -17,7 +17,7 @@ from tidemark.compiler.plan.plan import (
     QueryPlan,
     WindowPlan,
 )
-from tidemark.data_plane.query.frames import split_reference
+from tidemark.data_plane.query.frames import SIDE_PORTS, split_reference
 from tidemark.protocol.messages import Accounting, OperatorCounts, SinkCounts, SourceCounts
 
 Observed = Mapping[str, list[Any]]
@@ -99,7 +99,7 @@ class Accountant:
     def _emitted(self, reference: str, counts: EpochCounts) -> int:
         """How many rows left by a port."""
         node, port = split_reference(reference)
-        if reference in counts.side_rows or port in ("late", "errors"):
+        if reference in counts.side_rows or port in SIDE_PORTS:
             return counts.side_rows.get(reference, 0)
         if node in self._plan.sources:
             return self._source(node, counts).accepted

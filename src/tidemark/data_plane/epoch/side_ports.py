@@ -12,7 +12,7 @@ from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan, SinkPlan
 from tidemark.connectors.connector import Source
 from tidemark.data_plane.epoch.accounting import EpochCounts, Observed
 from tidemark.data_plane.epoch.late import Arrivals, operators_with_late_rows
-from tidemark.data_plane.query.frames import SIDE_PORTS, EpochFrames, split_reference
+from tidemark.data_plane.query.frames import EpochFrames, side_origins
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
 
 
@@ -24,7 +24,7 @@ class SidePorts:
         self._query = query
         self._sources = sources
         self._spark = spark
-        self._origin = {sink: origin for sink in query.sinks if (origin := self._side_origin(plan.sinks[sink].input))}
+        self._origin = side_origins(plan, query)
 
     def feeds(self, sink: str) -> bool:
         """Whether a sink hangs, directly or through operators, on a side port."""
@@ -77,15 +77,6 @@ class SidePorts:
     def _sources_with_errors(self, observed: Observed) -> list[str]:
         owned = [node for node in self._query.accounts if node in self._plan.sources]
         return [node for node in owned if observed.get(f"source:{node}", [0, 0, 0])[2]]
-
-    def _side_origin(self, reference: str) -> str | None:
-        """The side port that a reference hangs on; None for the main path."""
-        node, port = split_reference(reference)
-        if port in SIDE_PORTS:
-            return reference
-        if node in self._query.side_operators:
-            return self._side_origin(self._plan.operators[node].inputs[0])
-        return None
 
 
 class EpochSidePorts:

@@ -64,10 +64,23 @@ def reads_a_node_twice(plan: ExecutionPlan, query: QueryPlan) -> bool:
     return len(read) > len(set(read))
 
 
+def side_origins(plan: ExecutionPlan, query: QueryPlan) -> dict[str, str]:
+    """The sinks that hang, directly or through operators, on a side port, and that port."""
+    found = ((sink, _side_origin(plan, query, plan.sinks[sink].input)) for sink in query.sinks)
+    return {sink: origin for sink, origin in found if origin}
+
+
+def _side_origin(plan: ExecutionPlan, query: QueryPlan, reference: str) -> str | None:
+    node, port = split_reference(reference)
+    if port in SIDE_PORTS:
+        return reference
+    return _side_origin(plan, query, plan.operators[node].inputs[0]) if node in query.side_operators else None
+
+
 def main_sinks(plan: ExecutionPlan, query: QueryPlan) -> list[SinkPlan]:
-    """The sinks that do not hang, directly or through operators, on a side port."""
-    sinks = ((plan.sinks[sink], *split_reference(plan.sinks[sink].input)) for sink in query.sinks)
-    return [sink for sink, node, port in sinks if port not in SIDE_PORTS and node not in query.side_operators]
+    """The sinks that do not hang on a side port."""
+    beside = side_origins(plan, query)
+    return [plan.sinks[sink] for sink in query.sinks if sink not in beside]
 
 
 def needs_event_ids(plan: ExecutionPlan, query: QueryPlan) -> bool:
