@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from contracts.streaming import Epochs, Feed
+from contracts.streaming import NEVER, Epochs, Feed
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidemark.connectors.generator.source import Numbers
@@ -22,6 +24,7 @@ from tidemark.data_plane.spark_internals import (
     Execution,
     arrow_batches,
     jvm_is_alive,
+    listening,
     scan_frame,
     scanned_files,
 )
@@ -84,6 +87,17 @@ def test_sparks_own_estimate_never_moves(feed: Feed, checkpoint: Path) -> None:
         epochs.run()
     assert [facts.watermark_ms for facts in epochs.facts.values()] == [0, 0, 0]
     assert epochs.all_rows() == []
+
+
+def test_an_event_without_a_time_may_pass_the_watermark(feed: Feed, checkpoint: Path) -> None:
+    for time in (0, 1, 100_000):
+        feed.add(("a", time))
+    at = F.when(F.col("t") != 1, F.timestamp_seconds("t")).alias("time")
+    timed = feed.raw().select("k", at).withWatermark("time", NEVER).where("time is not null")
+    with Epochs(per_minute(timed), checkpoint, hand_over={0: 30, 2: 60}) as epochs:
+        epochs.run()
+    assert [epochs.facts[epoch].watermark_ms for epoch in range(4)] == [0, 30_000, 30_000, 60_000]
+    assert epochs.all_rows() == [(0, 60, 1)]
 
 
 def test_the_watermark_is_restored_at_a_restart(feed: Feed, checkpoint: Path) -> None:
@@ -150,6 +164,47 @@ def test_while_the_progress_lock_is_held_no_epoch_is_planned(feed: Feed, checkpo
 
 
 # --- what is known of an epoch ------------------------------------------------------------------------------------
+
+
+class Noted:
+    """Signals as they come, each kind also as an event to wait for."""
+
+    def __init__(self) -> None:
+        self.committed: list[StreamingQueryProgress] = []
+        self.idle: set[str] = set()
+        self.has_committed, self.was_idle, self.has_ended = threading.Event(), threading.Event(), threading.Event()
+
+    def on_committed(self, done: StreamingQueryProgress) -> None:
+        self.committed.append(done)
+        self.has_committed.set()
+
+    def on_idle(self, query_id: str) -> None:
+        self.idle.add(query_id)
+        self.was_idle.set()
+
+    def on_terminated(self) -> None:
+        self.has_ended.set()
+
+
+def test_signals_tell_of_commits_of_quiet_and_of_the_end(spark: SparkSession, feed: Feed, checkpoint: Path) -> None:
+    feed.add(("a", 0), ("a", 70))
+    noted, unheard = Noted(), Noted()
+    with listening(spark, unheard):
+        pass
+    with listening(spark, noted):
+        with Epochs(per_minute(feed.stream()), checkpoint) as epochs:
+            epochs.run()
+            assert noted.has_committed.wait(30)
+            assert noted.was_idle.wait(30)
+            query_id = str(epochs.query.id)
+        assert noted.has_ended.wait(30)
+    first = noted.committed[0]
+    assert (str(first.id), first.batchId, first.numInputRows) == (query_id, 0, 2)
+    assert first.stateOperators[0].numRowsTotal == 2
+    assert first.durationMs["triggerExecution"] > 0
+    assert json.loads(first.sources[0].endOffset) == {"logOffset": 0}
+    assert noted.idle == {query_id}
+    assert not unheard.has_ended.is_set()
 
 
 def test_observed_values_come_with_the_one_pass_of_the_epoch(feed: Feed, checkpoint: Path) -> None:

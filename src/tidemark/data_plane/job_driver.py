@@ -29,7 +29,6 @@ from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
 from tidemark.data_plane.epoch.trust import Outgrown, Trust
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
-from tidemark.data_plane.listener import SparkSignals
 from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
 from tidemark.data_plane.query_driver import QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
@@ -37,7 +36,7 @@ from tidemark.data_plane.report.executors import ExecutorWatch
 from tidemark.data_plane.report.measures import TaskTimes
 from tidemark.data_plane.report.status import QueryBoard, StatusBoard
 from tidemark.data_plane.secrets import resolve
-from tidemark.data_plane.spark_internals import jvm_is_alive
+from tidemark.data_plane.spark_internals import jvm_is_alive, listening
 from tidemark.durable import write_atomically
 from tidemark.errors import EngineFault, SourceFailure
 from tidemark.generations import Generations
@@ -97,22 +96,20 @@ class JobDriver:
 
     def run(self) -> Ended:
         """Runs to the end: until drained, or until `ask_stop`. Raises the error of the first query that fails."""
-        listener = SparkSignals(self)
-        self._spark.streams.addListener(listener)
         try:
-            self.start()
-            if self._spec.until_drained or self._spec.plan.mode == "backfill" or self.finished:
-                state = self._drain()
-            else:
-                state = self._wait_for_stop()
-            self._stop_queries()
-            return self.ended(state)
+            with listening(self._spark, self):
+                self.start()
+                if self._spec.until_drained or self._spec.plan.mode == "backfill" or self.finished:
+                    state = self._drain()
+                else:
+                    state = self._wait_for_stop()
+                self._stop_queries()
+                return self.ended(state)
         except StopRequested:
             return self.ended("STOPPED")
         except (PySparkException, Py4JError) as problem:
             raise classify(problem) from problem
         finally:
-            self._spark.streams.removeListener(listener)
             self._abandon_queries()
             self._close()
 
@@ -377,8 +374,7 @@ class JobDriver:
 
     def _driver(self, query_id: str) -> QueryDriver | None:
         """The driver of a query that has started; a signal can come before `start` has returned."""
-        started = (driver for driver in self.queries if driver.started)
-        return next((driver for driver in started if str(driver.query.id) == query_id), None)
+        return next((driver for driver in self.queries if driver.started and driver.spark_id == query_id), None)
 
 
 def checkpoint_of(plan: ExecutionPlan, query: QueryPlan, state: Path) -> Checkpoint:

@@ -83,6 +83,7 @@ class QueryDriver:
         self._frames.set_source_names()
         self._query = writer.trigger(processingTime=f"{self._interval_ms} milliseconds").start()
         self._execution = Execution(self._query)
+        self.spark_id = str(self._query.id)
         self._attached.set()
 
     def start_again(self, frames: QueryFrames) -> None:

@@ -9,13 +9,15 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, ClassVar, Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.util import _load_from_socket
 
@@ -38,6 +40,54 @@ class LostExecutor:
     id: str
     address: str
     reason: str
+
+
+class Signals(Protocol):
+    """What Spark tells about its queries, on a thread of its own."""
+
+    def on_committed(self, done: StreamingQueryProgress) -> None: ...
+
+    def on_idle(self, query_id: str) -> None: ...
+
+    def on_terminated(self) -> None: ...
+
+
+@contextmanager
+def listening(spark: SparkSession, signals: Signals) -> Iterator[None]:
+    """Hands Spark's signals on for as long as this is held."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    ensure_callback_server_started(gateway)
+    listener = gateway.jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(_Listener(signals))
+    manager = spark.streams._jsqm
+    manager.addListener(listener)
+    try:
+        yield
+    finally:
+        if jvm_is_alive(spark):
+            manager.removeListener(listener)
+
+
+class _Listener:
+    """Takes each signal as one text, where PySpark's own listener makes some three hundred calls into Java for it."""
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+
+    def onQueryStarted(self, event: JavaObject) -> None:
+        """Whoever starts a query knows."""
+
+    def onQueryProgress(self, event: JavaObject) -> None:
+        self._signals.on_committed(StreamingQueryProgress.fromJson(json.loads(event.progress().json())))
+
+    def onQueryIdle(self, event: JavaObject) -> None:
+        self._signals.on_idle(event.id().toString())
+
+    def onQueryTerminated(self, event: JavaObject) -> None:
+        self._signals.on_terminated()
+
+    class Java:
+        implements: ClassVar[list[str]] = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
 
 
 class Execution:

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import SourcePlan
-from tidemark.data_plane.query.lowering.columns import quoted
+from tidemark.data_plane.query.lowering.columns import quoted, tally
 from tidemark.schema import parse_type
 
 
@@ -21,7 +21,7 @@ def source_metrics(partitions: int) -> dict[str, Column]:
         f"newest_{index}": F.max(micros if partitions == 1 else F.when(F.col("_partition") == index, micros))
         for index in range(partitions)
     }
-    counts = {"events_in": F.count(F.lit(1)), "accepted": F.count(time), "errors": F.count_if(time.isNull())}
+    counts = {"events_in": F.count(F.lit(1)), "accepted": F.count(time), "errors": tally(time.isNull())}
     return {**counts, **newest}
 
 

@@ -244,19 +244,21 @@ class QueryFrames(Frames):
 
     def source(self, node: str) -> DataFrame:
         events = self._events(node)
-        good = events.in_time if self.guarded else F.col("_event_time").isNotNull()
-        metrics = {**source_metrics(self.sources[node].partitions), **self._arrivals_at_source(node, good)}
+        time = F.col("_event_time")
+        good, good_time = (events.in_time, F.when(events.in_time, time)) if self.guarded else (time.isNotNull(), time)
+        metrics = {**source_metrics(self.sources[node].partitions), **self._arrivals_at_source(node, good_time)}
         if node in self._flat:
             metrics |= field_metrics(self.plan.sources[node])
         counted = self.counted(events.timed(), f"source:{node}", **metrics)
-        return counted.where(good).withWatermark("_event_time", _NEVER)
+        # In this order Spark passes the row on as it is, from counting it to looking at its time.
+        return counted.withWatermark("_event_time", _NEVER).where(good)
 
-    def _arrivals_at_source(self, node: str, good: Column) -> dict[str, Column]:
+    def _arrivals_at_source(self, node: str, time: Column) -> dict[str, Column]:
         """Counts of operators that every good event of a source reaches: to count it once more there takes time."""
         return {
             f"arrived:{plan.id}|{name}": metric
             for plan in self._operators_behind(node)
-            for name, metric in self._arrivals(plan, F.when(good, F.col("_event_time"))).items()
+            for name, metric in self._arrivals(plan, time).items()
         }
 
     def _operators_behind(self, source: str) -> list[WindowPlan | AggregatePlan]:

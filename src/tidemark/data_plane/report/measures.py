@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -70,11 +69,9 @@ def _id(name: str, query: QueryPlan) -> str:
     return query.sources[int(name) % len(query.sources)] if name.isdigit() else name
 
 
-def _text(offset: object) -> str | None:
-    """An offset as the JSON text that the source wrote; Spark hands over some of them as objects."""
-    if offset is None or offset == "None":
-        return None
-    return offset if isinstance(offset, str) else json.dumps(offset)
+def _text(offset: str) -> str | None:
+    """An offset as the JSON text that the source wrote."""
+    return None if offset == "null" else offset
 
 
 def _checkpoint_ms(done: StreamingQueryProgress) -> int:
