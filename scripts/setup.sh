@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 readonly LOCKS=(requirements.lock requirements-dev.lock)
 readonly STAMP=.venv/.tidemark-setup
 readonly UNFINISHED=.venv/.tidemark-setup-unfinished
-readonly ARCHIVE_LOG=.venv/.tidemark-class-archive.log
+readonly QUICK_LOG=.venv/.tidemark-quick.log
 readonly PYTHONS=(python3.13 python3.12 python3.11 python3)
 readonly MINIMUM_JAVA=17
 
@@ -15,7 +15,7 @@ say() { printf '%s\n' "$*" >&2; }
 fail() { say "setup: $*"; exit 1; }
 
 # What the environment was made from. A virtual environment holds its own path, so a moved clone differs too.
-inputs() { pwd; cat "${LOCKS[@]}" src/tidemark/jars.lock pyproject.toml scripts/setup.sh; }
+inputs() { pwd; cat "${LOCKS[@]}" src/tidemark/jars.lock src/tidemark/data_plane/LocalFiles.java pyproject.toml scripts/setup.sh; }
 
 up_to_date() {
     [ -f "$STAMP" ] && [ ! -e "$UNFINISHED" ] && [ -x .venv/bin/tidemark ] \
@@ -111,12 +111,18 @@ fetch_jars() {
     .venv/bin/python -m tidemark.jars || fail "the jars could not be fetched (see above)"
 }
 
-# Only speed depends on it, so a Java that cannot make one does not stop the set-up.
-archive_classes() {
+# Only speed depends on these two, so a Java that cannot make them does not stop the set-up. The archive comes last:
+# it fits the jars that were there when it was made.
+make_jobs_quick() {
     say "setup: making an archive of Spark's classes, so that jobs start quickly (half a minute, 190 MB)"
-    .venv/bin/python -m tidemark.data_plane.make_class_archive >/dev/null 2>"$ARCHIVE_LOG" \
-        || say "setup: that failed ($(tail -n 1 "$ARCHIVE_LOG")); jobs will start more slowly"
-    rm -f "$ARCHIVE_LOG"
+    quicken make_local_files "jobs will write their files more slowly"
+    quicken make_class_archive "jobs will start more slowly"
+}
+
+quicken() {
+    .venv/bin/python -m "tidemark.data_plane.$1" >/dev/null 2>"$QUICK_LOG" \
+        || say "setup: $1 failed ($(tail -n 1 "$QUICK_LOG")); $2"
+    rm -f "$QUICK_LOG"
 }
 
 main() {
@@ -126,7 +132,7 @@ main() {
     touch "$UNFINISHED"
     install_packages
     fetch_jars
-    archive_classes
+    make_jobs_quick
     inputs >"$STAMP"
     rm "$UNFINISHED"
     say "setup: done; .venv/bin/tidemark is ready"

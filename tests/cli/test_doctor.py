@@ -9,7 +9,7 @@ from cli.driving import tidemark
 
 from tidemark.cli.doctor import java_version
 
-CHECKED = ["python", "java", "pyspark", "jars", "kafka", "start-up", "memory", "home", "disk"]
+CHECKED = ["python", "java", "pyspark", "jars", "kafka", "start-up", "files", "memory", "home", "disk"]
 
 
 def fake_java(folder: Path, answer: str, code: int = 0) -> Path:

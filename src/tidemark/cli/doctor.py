@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from tidemark import class_archive, jars
+from tidemark import class_archive, jars, local_files
 from tidemark.cli.failures import FAILED, FINE
 from tidemark.java import java_path
 from tidemark.settings import Settings, load_settings
@@ -124,6 +124,13 @@ def check_start_up(settings: Settings) -> Finding:
     return Finding("start-up", True, f"slow: `{class_archive.COMMAND}` makes an archive that halves it")
 
 
+def check_files(settings: Settings) -> Finding:
+    """Of this, too, only speed depends."""
+    if local_files.settings():
+        return Finding("files", True, "written quickly, without a process for each")
+    return Finding("files", True, f"written slowly: `{local_files.COMMAND}` makes what is quicker")
+
+
 def check_memory(settings: Settings) -> Finding:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     driver = int(settings.driver_memory[:-1]) * UNITS[settings.driver_memory[-1]]
@@ -161,6 +168,7 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     check_jars,
     check_kafka,
     check_start_up,
+    check_files,
     check_memory,
     check_home,
     check_disk,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidemark import class_archive
+from tidemark import class_archive, local_files
 from tidemark.errors import EnvironmentFault
 
 _LOOPBACK = "127.0.0.1"
@@ -68,7 +68,7 @@ def settings_of(master: str, parallelism: int) -> tuple[tuple[str, str], ...]:
     On a standalone cluster that is a core for each key group: without a limit the first job would take them all.
     """
     if master.startswith("local"):
-        return _at(_LOOPBACK)
+        return (*_at(_LOOPBACK), *local_files.settings())
     if (cluster := _STANDALONE.match(master)) is None:
         return ()
     host, port = cluster["host"].strip("[]"), int(cluster["port"])

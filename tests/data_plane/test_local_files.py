@@ -1,0 +1,88 @@
+"""Hadoop's local file system with permissions of our own: the same files and modes, and no process for each."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidemark import local_files
+from tidemark.data_plane.session import settings_of
+
+# The place in /proc/PID/stat, behind the name.
+_FAULTS_OF_CHILDREN = 8
+
+
+@pytest.fixture
+def hadoop(spark: SparkSession) -> Any:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    return jvm.org.apache.hadoop.fs
+
+
+@pytest.fixture
+def files(spark: SparkSession, hadoop: Any, tmp_path: Path) -> Any:
+    """What Spark uses for the paths of jobs."""
+    context = spark.sparkContext._jsc
+    assert context is not None
+    return hadoop.Path(f"file://{tmp_path}").getFileSystem(context.hadoopConfiguration())
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def faults_of_children(spark: SparkSession) -> int:
+    """Page faults of the processes that Java has started and waited for: each one has some."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    return int(Path(f"/proc/{gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()[_FAULTS_OF_CHILDREN])
+
+
+def test_files_and_folders_are_made_without_a_process(
+    spark: SparkSession, files: Any, hadoop: Any, tmp_path: Path
+) -> None:
+    before = faults_of_children(spark)
+    files.mkdirs(hadoop.Path(str(tmp_path / "a" / "b")))
+    files.create(hadoop.Path(str(tmp_path / "a" / "b" / "file")), True).close()
+    assert faults_of_children(spark) == before
+    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [".file.crc", "file"]
+
+
+def test_a_process_would_be_noticed(spark: SparkSession, files: Any, hadoop: Any, tmp_path: Path) -> None:
+    """Sticky folders are left to Hadoop, which starts one."""
+    before = faults_of_children(spark)
+    (tmp_path / "folder").mkdir()
+    files.setPermission(hadoop.Path(str(tmp_path / "folder")), hadoop.permission.FsPermission("1755"))
+    assert faults_of_children(spark) > before
+    assert mode(tmp_path / "folder") == 0o1755
+
+
+@pytest.mark.parametrize("wanted", [0o600, 0o640, 0o644, 0o750, 0o777, 0o400, 0o004])
+def test_permissions_are_those_asked_for(files: Any, hadoop: Any, tmp_path: Path, wanted: int) -> None:
+    path = tmp_path / "with a space and ü"
+    path.touch()
+    files.setPermission(hadoop.Path(str(path)), hadoop.permission.FsPermission(f"{wanted:03o}"))
+    assert mode(path) == wanted
+
+
+def test_a_file_that_is_not_there_is_an_error(files: Any, hadoop: Any, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="NoSuchFile"):
+        files.setPermission(hadoop.Path(str(tmp_path / "absent")), hadoop.permission.FsPermission("644"))
+
+
+def test_without_the_jar_hadoops_own_class_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    assert local_files.settings() == ()
+    local_files.path().parent.mkdir(parents=True)
+    local_files.path().touch()
+    assert dict(settings_of("local[2]", 2))["spark.driver.extraClassPath"] == str(local_files.path())
+
+
+def test_a_cluster_does_not_know_the_class() -> None:
+    assert local_files.settings()
+    assert not dict(local_files.settings()).keys() & dict(settings_of("spark://127.0.0.1:7077", 2)).keys()
+    assert settings_of("yarn", 2) == ()
