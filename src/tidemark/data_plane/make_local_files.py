@@ -35,7 +35,7 @@ def main() -> int:
 
 def _compiled(text: str) -> dict[str, bytes]:
     """The classes of a Java source, by name."""
-    gateway = launch_gateway()
+    gateway = launch_gateway()  # type: ignore[no-untyped-call]
     try:
         compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(text)

@@ -57,7 +57,7 @@ def listening(spark: SparkSession, signals: Signals) -> Iterator[None]:
     """Hands Spark's signals on for as long as this is held."""
     gateway = spark.sparkContext._gateway
     assert gateway is not None
-    ensure_callback_server_started(gateway)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     listener = gateway.jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(_Listener(signals))
     manager = spark.streams._jsqm
     manager.addListener(listener)

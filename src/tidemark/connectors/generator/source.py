@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _BATCH = 65_536
+# Fewer numbers than this are made sooner than a second task is started.
+_WORTH_A_TASK = 10_000
 _DEFAULT_RATE = 1000.0
 # Beside the columns of the definition, which may have any name.
 _NUMBER, _TIME = "__tm_number", "__tm_time"
@@ -160,7 +162,8 @@ class _NumbersReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         first, total = start["n"], end["n"] - start["n"]
-        edges = [first + total * slot // self._slots for slot in range(self._slots + 1)]
+        tasks = min(self._slots, 1 + total // _WORTH_A_TASK)
+        edges = [first + total * task // tasks for task in range(tasks + 1)]
         return [_Range(low, high) for low, high in pairwise(edges) if high > low]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
