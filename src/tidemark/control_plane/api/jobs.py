@@ -90,7 +90,7 @@ def _written(answer: models.Model) -> Response:
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
-def list_jobs(
+async def list_jobs(
     services: Here,
     state: Annotated[list[State] | None, Query(description="Only jobs in one of these states.")] = None,
     limit: Limit = 50,
@@ -105,7 +105,7 @@ def list_jobs(
     return _written(models.Jobs(jobs=views, next_cursor=following))
 
 
-def show_job(services: Here, job_id: str) -> Response:
+async def show_job(services: Here, job_id: str) -> Response:
     """One job, by its id or, for the newest of that name, by its name."""
     with services.plane.database.reading() as connection:
         (shown,) = job_views(services.plane, connection, [store.get_job(connection, job_id)])

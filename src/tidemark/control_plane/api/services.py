@@ -54,9 +54,13 @@ Actor = Annotated[str, Depends(_actor)]
 
 
 def needs(role: Role) -> Callable[..., None]:
-    """Lets those pass whose token has at least this role. Without any token in the store, whoever can reach us may."""
+    """Lets those pass whose token has at least this role. Without any token in the store, whoever can reach us may.
 
-    def check(request: Request, services: Here) -> None:
+    Asynchronous though it reads the store, as the calls that show jobs: such a read takes a millisecond and waits for
+    no writer, and a thread on a busy machine waits longer than that for its turn.
+    """
+
+    async def check(request: Request, services: Here) -> None:
         token = bearer(request.headers)
         known = identify(services.plane, token, role)
         request.state.actor = LOCAL if known is None else known.name
