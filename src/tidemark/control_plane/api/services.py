@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -53,7 +53,7 @@ Here = Annotated[Services, Depends(_services)]
 Actor = Annotated[str, Depends(_actor)]
 
 
-def needs(role: Role) -> Callable[..., None]:
+def needs(role: Role) -> Callable[..., Awaitable[None]]:
     """Lets those pass whose token has at least this role. Without any token in the store, whoever can reach us may.
 
     Asynchronous though it reads the store, as the calls that show jobs: such a read takes a millisecond and waits for
