@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tidemark.cli.failures import FINE
-from tidemark.cli.tables import put, table
+from tidemark.cli.tables import moment, put, table
 from tidemark.settings import load_settings
 from tidemark.stored_secrets import StoredSecrets
 
@@ -20,7 +20,7 @@ def set_secret(name: str) -> int:
 
 
 def list_secrets(*, as_json: bool) -> int:
-    rows = [[name, _moment(secret.set_at)] for name, secret in sorted(_store().all().items())]
+    rows = [[name, moment(secret.set_at)] for name, secret in sorted(_store().all().items())]
     answer = [{"name": name, "set_at": set_at} for name, set_at in rows]
     put(answer, table(("name", "set at"), rows), as_json=as_json)
     return FINE
@@ -41,7 +41,3 @@ def _value(name: str) -> str:
 
 def _store() -> StoredSecrets:
     return StoredSecrets.of(load_settings(Path.cwd()).home)
-
-
-def _moment(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tidemark.cli.failures import FINE
-from tidemark.cli.tables import put, table
+from tidemark.cli.tables import moment, put, table
 from tidemark.control_plane.server import STORE, serve
 from tidemark.control_plane.store.access import Role, create_token, list_tokens, revoke_token
 from tidemark.control_plane.store.database import Database
@@ -34,7 +34,7 @@ def create(name: str, role: str, days: int | None, *, as_json: bool) -> int:
 def list_all(*, as_json: bool) -> int:
     with _store().reading() as connection:
         found = list_tokens(connection)
-    rows = [[each.token_id, each.name, each.role, _day(each.created_at), _day(each.expires_at)] for each in found]
+    rows = [[each.token_id, each.name, each.role, moment(each.created_at), moment(each.expires_at)] for each in found]
     names = ("token_id", "name", "role", "created_at", "expires_at")
     answer = [dict(zip(names, row, strict=True)) for row in rows]
     put(answer, table(("token", "name", "role", "created", "expires"), rows), as_json=as_json)
@@ -50,7 +50,3 @@ def revoke(token_id: str) -> int:
 
 def _store() -> Database:
     return Database(load_settings(Path.cwd()).home / STORE)
-
-
-def _day(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 
@@ -38,3 +39,8 @@ def _is_number(value: object) -> bool:
 def put(answer: Any, lines: Iterable[str], *, as_json: bool) -> None:
     """The answer as JSON, or as the lines made of it."""
     print(json.dumps(answer, indent=2) if as_json else "\n".join(lines))
+
+
+def moment(at: datetime | None) -> str | None:
+    """To the second, in UTC."""
+    return None if at is None else at.isoformat(timespec="seconds").replace("+00:00", "Z")
