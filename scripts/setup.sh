@@ -114,8 +114,8 @@ fetch_jars() {
 # Only speed depends on these two, so a Java that cannot make them does not stop the set-up. The archive comes last:
 # it fits the jars that were there when it was made.
 make_jobs_quick() {
-    say "setup: making an archive of Spark's classes, so that jobs start quickly (half a minute, 190 MB)"
     quicken make_local_files "jobs will write their files more slowly"
+    say "setup: making an archive of Spark's classes, so that jobs start quickly (half a minute, 190 MB)"
     quicken make_class_archive "jobs will start more slowly"
 }
 

@@ -68,9 +68,12 @@ def test_a_value_that_could_not_be_masked_is_refused(stored: StoredSecrets, valu
         stored.set("PG", value, NOW)
 
 
-def test_a_damaged_file_is_named(stored: StoredSecrets) -> None:
+@pytest.mark.parametrize(
+    "damage", ["{", "[]", '{"PG": "value"}', '{"PG": {}}', '{"PG": {"value": "v", "set_at": "x"}}']
+)
+def test_a_damaged_file_is_named(stored: StoredSecrets, damage: str) -> None:
     stored.set("PG", "value", NOW)
-    stored.file.write_text("{")
+    stored.file.write_text(damage)
     with pytest.raises(UsageError, match="is damaged"):
         stored.values()
 

@@ -39,9 +39,10 @@ class EpochRecords:
 
     def known(self) -> list[int]:
         """The epochs that have a record and a copy of their log entry, in order."""
-        if not self._folder.is_dir():
+        try:
+            names = {path.name for path in self._folder.iterdir()}
+        except FileNotFoundError:
             return []
-        names = {path.name for path in self._folder.iterdir()}
         return sorted(int(name) for name in names if name.isdigit() and f"offsets-{name}" in names)
 
     def read(self, epoch: int) -> Record:

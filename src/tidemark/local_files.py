@@ -6,6 +6,7 @@ brings along. Without it everything works as well, and an epoch takes longer.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -15,12 +16,25 @@ SOURCE = Path(__file__).parent / "data_plane" / "LocalFiles.java"
 _CLASS = "tidemark.LocalFiles"
 
 
+def folder() -> Path:
+    return Path(sys.prefix) / "share" / "tidemark"
+
+
 def path() -> Path:
-    return Path(sys.prefix) / "share" / "tidemark" / "local-files.jar"
+    """Named after what it was made of, so that a jar of an older version is not taken for this one's."""
+    return folder() / f"local-files-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:8]}.jar"
 
 
-def settings() -> tuple[tuple[str, str], ...]:
-    """What makes a driver that runs its own tasks use the class; nothing when there is none."""
-    if not path().is_file() or os.pathsep in str(path()):
-        return ()
-    return (("spark.driver.extraClassPath", str(path())), ("spark.hadoop.fs.file.impl", _CLASS))
+def can_be_used() -> bool:
+    """Whether it is there, and can stand in Java's list of places, which are set apart by colons."""
+    return path().is_file() and os.pathsep not in str(path())
+
+
+def class_path() -> tuple[tuple[str, str], ...]:
+    """Also where the class is not used: the archive of classes fits one list of places only."""
+    return (("spark.driver.extraClassPath", str(path())),) if can_be_used() else ()
+
+
+def file_system() -> tuple[tuple[str, str], ...]:
+    """For a driver that runs its own tasks: the executors of a cluster do not have the class."""
+    return (("spark.hadoop.fs.file.impl", _CLASS),) if can_be_used() else ()

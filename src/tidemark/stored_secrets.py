@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from tidemark.durable import lock_exclusively, write_atomically
 from tidemark.errors import NotFound, SecretsExposed, UsageError
@@ -45,10 +44,7 @@ class StoredSecrets:
 
     def all(self) -> dict[str, StoredSecret]:
         """By name. Raises SecretsExposed when others than the owner may read the file or change its folder."""
-        return {
-            name: StoredSecret(entry["value"], datetime.fromisoformat(entry["set_at"]))
-            for name, entry in self._read().items()
-        }
+        return self._read()
 
     def values(self) -> dict[str, str]:
         return {name: secret.value for name, secret in self.all().items()}
@@ -63,7 +59,7 @@ class StoredSecrets:
                 hint="use an environment variable for what is no secret, and a file for a key",
             )
         with self._changing() as kept:
-            kept[name] = {"value": value, "set_at": now.isoformat()}
+            kept[name] = StoredSecret(value, now)
 
     def delete(self, name: str) -> None:
         with self._changing() as kept:
@@ -71,7 +67,7 @@ class StoredSecrets:
                 raise NotFound(f"there is no secret {name!r}", hint="`tidemark secrets list` shows their names")
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[str, Any]]:
+    def _changing(self) -> Iterator[dict[str, StoredSecret]]:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open(self._folder / _LOCK, "a", encoding="utf-8") as lock:
@@ -79,24 +75,33 @@ class StoredSecrets:
                     raise UsageError(f"another process is changing {self.file}", hint="try again")
                 kept = self._read()
                 yield kept
-                write_atomically(self.file, json.dumps(kept), mode=0o600)
+                entries = {name: _entry(secret) for name, secret in kept.items()}
+                write_atomically(self.file, json.dumps(entries), mode=0o600)
         except OSError as error:
             raise UsageError(
                 f"{self.file} cannot be written: {error.strerror}", hint="check the permissions of the home"
             ) from None
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, StoredSecret]:
         try:
             _check_private(self._folder)
             _check_private(self.file)
-            kept: dict[str, Any] = json.loads(self.file.read_bytes())
+            kept = json.loads(self.file.read_bytes())
+            return {name: _secret(entry) for name, entry in kept.items()}
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise UsageError(f"{self.file} cannot be read: {error.strerror}", hint="check its permissions") from None
-        except ValueError:
+        except (ValueError, AttributeError, KeyError, TypeError):
             raise UsageError(f"{self.file} is damaged", hint="remove it, and set the secrets again") from None
-        return kept
+
+
+def _entry(secret: StoredSecret) -> dict[str, str]:
+    return {"value": secret.value, "set_at": secret.set_at.isoformat()}
+
+
+def _secret(entry: dict[str, str]) -> StoredSecret:
+    return StoredSecret(entry["value"], datetime.fromisoformat(entry["set_at"]))
 
 
 def variables(environment: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemark import class_archive
+from tidemark import class_archive, local_files
 
 
 def test_java_takes_its_classes_from_the_archive_that_setup_made(spark: SparkSession) -> None:
@@ -23,3 +24,16 @@ def test_without_an_archive_java_is_told_of_none(tmp_path: Path, monkeypatch: py
     class_archive.path().parent.mkdir(parents=True)
     class_archive.path().touch()
     assert class_archive.java_options() == [f"-XX:SharedArchiveFile={class_archive.path()}"]
+
+
+def test_an_archive_that_is_older_than_the_jar_before_spark_does_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    local_files.folder().mkdir(parents=True)
+    for path in (class_archive.path(), local_files.path()):
+        path.touch()
+    os.utime(class_archive.path(), (1_700_000_000, 1_700_000_000))
+    assert class_archive.java_options() == []
+    os.utime(local_files.path(), (1_600_000_000, 1_600_000_000))
+    assert class_archive.java_options()

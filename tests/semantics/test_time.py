@@ -107,3 +107,33 @@ def test_an_event_on_the_edge_belongs_to_the_window_it_begins(spark: SparkSessio
         job.drain()
         assert counts(job.rows("out")) == {("web", 0.0, 1), ("web", 60.0, 4), ("app", 60.0, 2)}
         assert {(row["src"], row["n"]) for row in job.rows("table")} == {("web", 1), ("web", 4), ("app", 2)}
+
+
+LONELY = """
+tidemark: 1
+name: lonely
+sources:
+  web:
+    generator: {count: 1, columns: {id: "''", ts: "timestamp_seconds(n)"}}
+    event_time: ts
+    watermark: {delay: 5s}
+operators:
+  per_minute: {type: window, input: web, window: {tumbling: 1m}, aggregate: {n: count()}}
+sinks:
+  out: {input: per_minute, files: {path: out, format: jsonl}}
+  late: {input: per_minute.late, files: {path: late, format: jsonl}}
+  bad: {input: web.errors, files: {path: bad, format: jsonl}}
+"""
+
+
+def test_the_last_second_of_time_makes_nothing_late(spark: SparkSession) -> None:
+    """A time that many systems write for "never": Spark would take it for the newest of the only source."""
+    never = {"id": "never", "ts": datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), "_partition": 0}
+    with Harness(LONELY, spark) as job:
+        for second in (10, 20, 30):
+            job.epoch({"web": [event("a", second), never]})
+        assert job.watermark("per_minute") == NOON + timedelta(seconds=25)
+        job.drain()
+        assert [row["n"] for row in job.rows("out")] == [3]
+        assert job.rows("late") == []
+        assert [row["_error_code"] for row in job.rows("bad")] == ["future_event"] * 3

@@ -119,16 +119,19 @@ def check_kafka(settings: Settings) -> Finding:
 
 def check_start_up(settings: Settings) -> Finding:
     """Only speed depends on it, so that it is missing is said, and is not a fault."""
-    if class_archive.path().is_file():
+    if class_archive.can_be_used():
         return Finding("start-up", True, "quick, with an archive of Spark's classes")
     return Finding("start-up", True, f"slow: `{class_archive.COMMAND}` makes an archive that halves it")
 
 
 def check_files(settings: Settings) -> Finding:
     """Of this, too, only speed depends."""
-    if local_files.settings():
+    if local_files.can_be_used():
         return Finding("files", True, "written quickly, without a process for each")
-    return Finding("files", True, f"written slowly: `{local_files.COMMAND}` makes what is quicker")
+    if os.pathsep in str(local_files.path()):
+        return Finding("files", True, f"written slowly: {local_files.folder()} has a {os.pathsep!r} in its name")
+    commands = f"`{local_files.COMMAND}`, and then `{class_archive.COMMAND}`"
+    return Finding("files", True, f"written slowly: {commands} makes that quicker")
 
 
 def check_memory(settings: Settings) -> Finding:

@@ -36,7 +36,7 @@ def _value(name: str) -> str:
     """As typed without being shown, or what is piped in, without the end of its last line."""
     if sys.stdin.isatty():
         return getpass.getpass(f"{name}: ")
-    return sys.stdin.read().removesuffix("\n")
+    return sys.stdin.read().removesuffix("\n").removesuffix("\r")
 
 
 def _store() -> StoredSecrets:

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import launch_gateway
 
 from tidemark import local_files
+from tidemark.errors import EnvironmentFault
 
 
 def main() -> int:
@@ -21,9 +22,11 @@ def main() -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         classes = _compiled(local_files.SOURCE.read_text(encoding="utf-8"))
-    except Py4JJavaError as problem:
-        print(f"{local_files.SOURCE.name} was not compiled: {problem.java_exception}", file=sys.stderr)
+    except EnvironmentFault as problem:
+        print(problem.message, file=sys.stderr)
         return 1
+    for older in target.parent.glob("local-files-*.jar"):
+        older.unlink()
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / target.name
         with zipfile.ZipFile(made, "w") as jar:
@@ -40,6 +43,9 @@ def _compiled(text: str) -> dict[str, bytes]:
         compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(text)
         return {str(name): bytes(code) for name, code in compiler.getBytecodes().items()}
+    except Py4JJavaError as problem:
+        # Its words are Java's too, so they are asked for while Java is there.
+        raise EnvironmentFault(f"{local_files.SOURCE.name} was not compiled: {problem.java_exception}") from None
     finally:
         gateway.shutdown()
 

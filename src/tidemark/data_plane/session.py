@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidemark import class_archive, local_files
@@ -68,7 +69,7 @@ def settings_of(master: str, parallelism: int) -> tuple[tuple[str, str], ...]:
     On a standalone cluster that is a core for each key group: without a limit the first job would take them all.
     """
     if master.startswith("local"):
-        return (*_at(_LOOPBACK), *local_files.settings())
+        return _at(_LOOPBACK)
     if (cluster := _STANDALONE.match(master)) is None:
         return ()
     host, port = cluster["host"].strip("[]"), int(cluster["port"])
@@ -132,6 +133,11 @@ def create_session(
     java_options = driver_java_options(temporary or Path(tempfile.gettempdir()), archive_classes_to)
     builder = builder.config("spark.driver.extraJavaOptions", java_options)
     builder = builder.config("spark.sql.shuffle.partitions", str(parallelism))
+    if SparkContext._gateway is None:
+        # A Java process that is there already has its list of places, and would not find the class.
+        own_files = local_files.file_system() if master.startswith("local") else ()
+        for name, value in (*local_files.class_path(), *own_files):
+            builder = builder.config(name, value)
     if jars:
         builder = builder.config("spark.jars", ",".join(map(str, jars)))
     for name, value in (*SETTINGS, *settings_of(master, parallelism)):

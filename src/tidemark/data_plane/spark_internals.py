@@ -78,7 +78,7 @@ class _Listener:
         """Whoever starts a query knows."""
 
     def onQueryProgress(self, event: JavaObject) -> None:
-        self._signals.on_committed(StreamingQueryProgress.fromJson(json.loads(event.progress().json())))
+        self._signals.on_committed(_progress(event.progress().json()))
 
     def onQueryIdle(self, event: JavaObject) -> None:
         self._signals.on_idle(event.id().toString())
@@ -88,6 +88,15 @@ class _Listener:
 
     class Java:
         implements: ClassVar[list[str]] = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
+
+
+def _progress(text: str) -> StreamingQueryProgress:
+    """Spark leaves out rates that are no numbers, as when no time has passed; PySpark wants those of sources."""
+    told = json.loads(text)
+    for source in told["sources"]:
+        source.setdefault("inputRowsPerSecond", None)
+        source.setdefault("processedRowsPerSecond", None)
+    return StreamingQueryProgress.fromJson(told)
 
 
 class Execution:

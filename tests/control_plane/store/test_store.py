@@ -26,6 +26,13 @@ def database(tmp_path: Path) -> Database:
     return Database(tmp_path / "home" / "control.db")
 
 
+def test_nobody_else_may_read_the_store(database: Database, tmp_path: Path) -> None:
+    """Also when a command makes it before the first server does."""
+    make_job(database)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "home").iterdir()}
+    assert modes == dict.fromkeys(("control.db", "control.db-wal", "control.db-shm"), 0o600)
+
+
 def make_job(database: Database, job_id: str = "shop-1", name: str = "shop", age: int = 0) -> JobRecord:
     at = NOW - timedelta(seconds=age)
     with database.writing() as connection:
@@ -117,11 +124,11 @@ def test_commands_are_numbered_by_job_and_belong_to_an_attempt(database: Databas
 def test_tokens_end_and_can_be_revoked(database: Database) -> None:
     with database.writing() as connection:
         record, token = access.create_token(connection, "ci", access.Role.VIEWER, NOW, timedelta(days=1))
-        assert access.find_token(connection, token, NOW) == record
-        assert access.find_token(connection, token + "x", NOW) is None
-        assert access.find_token(connection, token, NOW + timedelta(days=1)) is None
+        assert access.find_token(access.list_tokens(connection), token, NOW) == record
+        assert access.find_token(access.list_tokens(connection), token + "x", NOW) is None
+        assert access.find_token(access.list_tokens(connection), token, NOW + timedelta(days=1)) is None
         access.revoke_token(connection, record.token_id)
-        assert access.find_token(connection, token, NOW) is None
+        assert access.find_token(access.list_tokens(connection), token, NOW) is None
         with pytest.raises(NotFound):
             access.revoke_token(connection, record.token_id)
 

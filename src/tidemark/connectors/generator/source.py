@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _BATCH = 65_536
-# Fewer numbers than this are made sooner than a second task is started.
+# What is done with fewer events is mostly sooner done than a second task is started.
 _WORTH_A_TASK = 10_000
 _DEFAULT_RATE = 1000.0
 # Beside the columns of the definition, which may have any name.

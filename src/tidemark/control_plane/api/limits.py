@@ -23,7 +23,7 @@ class _Bucket:
 
 
 class Limiter:
-    """`wait` is called by the server's loop alone, `verified` by any thread.
+    """Called by the server's loop alone.
 
     The client that was heard of longest ago is forgotten when there are too many: after a moment of silence its
     bucket would be full anyway.

@@ -73,11 +73,12 @@ def needs(role: Role) -> Callable[..., Awaitable[None]]:
 def identify(plane: Plane, token: str | None, role: Role) -> TokenRecord | None:
     """Whose token it is; None while there are no tokens. Raises Unauthenticated or Forbidden."""
     with plane.database.reading() as connection:
-        if not list_tokens(connection):
-            return None
-        if token is None:
-            raise Unauthenticated("this server wants a token", hint=TOKEN_HINT)
-        known = find_token(connection, token, plane.now())
+        tokens = list_tokens(connection)
+    if not tokens:
+        return None
+    if token is None:
+        raise Unauthenticated("this server wants a token", hint=TOKEN_HINT)
+    known = find_token(tokens, token, plane.now())
     if known is None:
         raise Unauthenticated("the token is unknown or expired", hint=TOKEN_HINT)
     if not Role(known.role).includes(role):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -60,10 +61,10 @@ def create_token(
     return record, token
 
 
-def find_token(connection: sa.Connection, token: str, now: datetime) -> TokenRecord | None:
+def find_token(known: Sequence[TokenRecord], token: str, now: datetime) -> TokenRecord | None:
     """The token's record, unless it is unknown or expired. Every stored hash is compared, in constant time."""
     wanted = hash_token(token)
-    found = [record for record in list_tokens(connection) if same_hash(record.token_hash, wanted)]
+    found = [record for record in known if same_hash(record.token_hash, wanted)]
     return next((record for record in found if record.expires_at is None or now < record.expires_at), None)
 
 

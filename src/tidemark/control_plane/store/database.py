@@ -12,7 +12,9 @@ import sqlalchemy as sa
 from tidemark.control_plane.store.migrations import migrate
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000")
-_CONNECTIONS = 64
+# More than threads that may wait for the turn to write, so that a read finds one.
+_CONNECTIONS = 80
+_PRIVATE = 0o600
 
 
 class Database:
@@ -20,6 +22,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(_PRIVATE)
         self._engine = sa.create_engine(f"sqlite:///{path}", pool_size=_CONNECTIONS, max_overflow=0)
         sa.event.listen(self._engine, "connect", _prepare)
         sa.event.listen(self._engine, "begin", _begin)

@@ -245,13 +245,16 @@ class QueryFrames(Frames):
     def source(self, node: str) -> DataFrame:
         events = self._events(node)
         time = F.col("_event_time")
-        good, good_time = (events.in_time, F.when(events.in_time, time)) if self.guarded else (time.isNotNull(), time)
+        good_time = F.when(events.in_time, time) if self.guarded else time
         metrics = {**source_metrics(self.sources[node].partitions), **self._arrivals_at_source(node, good_time)}
         if node in self._flat:
             metrics |= field_metrics(self.plan.sources[node])
         counted = self.counted(events.timed(), f"source:{node}", **metrics)
+        if self.guarded:
+            # A time too far ahead must not be seen by Spark, which would move its own watermark.
+            return counted.where(events.in_time).withWatermark("_event_time", _NEVER)
         # In this order Spark passes the row on as it is, from counting it to looking at its time.
-        return counted.withWatermark("_event_time", _NEVER).where(good)
+        return counted.withWatermark("_event_time", _NEVER).where(time.isNotNull())
 
     def _arrivals_at_source(self, node: str, time: Column) -> dict[str, Column]:
         """Counts of operators that every good event of a source reaches: to count it once more there takes time."""
