@@ -21,10 +21,13 @@ def test_a_driver_that_was_killed_and_started_again_leaves_no_temporary_files(tm
     workload.prepare(folder)
     scratch = job_folder(folder) / "scratch"
     variables = {"TMPDIR": str(system), "JAVA_TOOL_OPTIONS": f"{QUICK_START} -Djava.io.tmpdir={system}"}
-    with ended(Run(folder, "--until-drained", variables=variables)) as run:
+    with ended(Run(folder, variables=variables)) as run:
         run.wait_for_commits(1)
         artifacts = set(scratch.glob("artifacts-*"))
         os.kill(run.driver(), signal.SIGKILL)
+        run.wait_for_attempt(2)
+        run.wait_for_commits(1)
+        run.signal(signal.SIGINT)
         outcome = run.wait()
     assert (outcome.code, run.attempts()) == (0, [1, 2]), run.words
     assert list(system.iterdir()) == []

@@ -88,6 +88,58 @@ def test_every_kind_of_bad_json_is_kept_with_its_reason(tmp_path: Path, spark: S
     assert all(row["_error"] and row["_source"] == "events" and row["_event_id"] for row in rows)
 
 
+ENDLESS = ("1e100000000", "-1E+99999999", "1e-100000000", '"1e100000000"')
+
+
+def with_number(field: str, number: str) -> bytes:
+    return encoded(**{field: "@"}).replace(b'"@"', number.encode())
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("also", [[], [b'{"not": {"flat": 1}}']], ids=["flat", "decoded"])
+def test_a_number_that_nobody_can_write_out_is_not_written_out(
+    tmp_path: Path, spark: SparkSession, also: list[bytes]
+) -> None:
+    """Spark would, digit by digit, to make a decimal of it."""
+    looks_alike = [
+        encoded(id="5e12345"),
+        encoded(id='\\": 1e12345', price=0.0),
+        with_number("price", "1e0001"),
+    ]
+    endless = [with_number(field, number) for field in ("price", "at") for number in ENDLESS]
+    ran = run(tmp_path, spark, [*looks_alike, *endless, *also])
+    assert (ran.total.sources["events"].accepted, ran.total.sources["events"].errors) == (3, len(endless) + len(also))
+    rows = file_rows(tmp_path / "out")
+    assert sorted(row["price"] for row in rows) == [0.0, 2.5, 10.0]
+    bad = {base64.b64decode(row["_raw"]): row["_error_code"] for row in file_rows(tmp_path / "bad")}
+    assert {line: bad[line] for line in endless} == dict.fromkeys(endless, "wrong_type")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("format_", ["jsonl", "csv"])
+def test_nor_is_one_inside_an_array(tmp_path: Path, spark: SparkSession, format_: str) -> None:
+    (tmp_path / "in").mkdir()
+    lines = ["id,ts,prices"] if format_ == "csv" else []
+    for number in (*ENDLESS, "2.50"):
+        row = {"id": "x", "ts": "2026-01-01T00:00:00Z"}
+        quoted = number.replace('"', '""')
+        text = f'x,2026-01-01T00:00:00Z,"[1, {quoted}]"'
+        lines.append(text if format_ == "csv" else f'{json.dumps(row)[:-1]}, "prices": [1, {number}]}}')
+    (tmp_path / "in" / "a").write_text("\n".join(lines) + "\n")
+    job = (
+        JOB.format(format=format_, extra="").partition("schema:")[0]
+        + """schema: {id: string, ts: timestamp, prices: "array<decimal(6,2)>"}
+    event_time: ts
+sinks:
+  out: {input: events, files: {path: out, format: jsonl}}
+  bad: {input: events.errors, files: {path: bad, format: jsonl}}
+"""
+    )
+    ran = run_drained(job, tmp_path, spark)
+    assert (ran.total.sources["events"].accepted, ran.total.sources["events"].errors) == (1, len(ENDLESS))
+    assert [row["prices"] for row in file_rows(tmp_path / "out")] == [[1.0, 2.5]]
+
+
 def test_bad_csv_is_kept_and_short_lines_are_not_bad(tmp_path: Path, spark: SparkSession) -> None:
     lines = [
         b"id,n,price,ts,at,ok,tags",

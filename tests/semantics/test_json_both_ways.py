@@ -98,3 +98,15 @@ def test_a_file_that_is_not_flat_may_come_at_any_time(tmp_path: Path, spark: Spa
     rows, bad = results(tmp_path, [good, [*good, glued], good], spark)
     assert [(row["id"], row["events"], row["n"]) for row in rows] == [("a", 3, 3), ("b", 3, 6)]
     assert bad == [(glued, "bad_json")]
+
+
+@pytest.mark.parametrize("also", [[], [NOT_FLAT]], ids=["flat", "decoded"])
+def test_a_decimal_keeps_every_digit(tmp_path: Path, spark: SparkSession, also: list[bytes]) -> None:
+    job = JOB.replace("decimal(6,2)", "decimal(28,8)").replace("AGGREGATE", "price: max(price)")
+    line = b'{"id": "a", "ts": "2026-01-01T00:00:00Z", "price": 12345678901234567890.12345678}'
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.jsonl").write_bytes(b"\n".join([line, *also]) + b"\n")
+    run_drained(job, tmp_path, spark)
+    assert was_decoded(tmp_path) == bool(also)
+    (written,) = (tmp_path / "out").glob("part-*")
+    assert "12345678901234567890.12345678" in written.read_text()

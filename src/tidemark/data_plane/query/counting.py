@@ -38,5 +38,5 @@ def field_metrics(plan: SourcePlan) -> dict[str, Column]:
     return {
         f"fields:{plan.id}|{field.name}": F.count(quoted(field.name))
         for field in plan.columns
-        if parse_type(field.type).name not in ("string", "timestamp")
+        if parse_type(field.type).name not in ("string", "timestamp", "decimal")
     }

@@ -32,6 +32,7 @@ from tidemark.data_plane.query.counting import arrival_metrics, field_metrics, s
 from tidemark.data_plane.query.lowering import dedup, stateless, window
 from tidemark.data_plane.query.lowering.aggregates import ORDERED
 from tidemark.data_plane.query.lowering.columns import SYSTEM_NAMES, fenced, observe, quoted, tally
+from tidemark.data_plane.query.lowering.decode import fits_flat_json
 from tidemark.data_plane.query.lowering.source import Events, read_events, read_flat_events
 from tidemark.data_plane.session import SOURCE_NAMES
 from tidemark.data_plane.spark_internals import Execution, read_nothing, scan_frame, scanned_files
@@ -286,7 +287,7 @@ class QueryFrames(Frames):
 
     def _events(self, node: str) -> Events:
         plan, records = self.plan.sources[node], self.sources[node].stream(self._spark)
-        if records.flat_json is None or not self._may_be_flat:
+        if records.flat_json is None or not self._may_be_flat or not fits_flat_json(plan):
             return read_events(records, plan, F.current_timestamp())
         self._flat[node] = records.flat_json
         return read_flat_events(records, records.flat_json, plan, F.current_timestamp())

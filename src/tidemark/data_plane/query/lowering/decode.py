@@ -23,6 +23,9 @@ _RECORD = "__tm_record"
 _REFUSED = "__tm_refused"
 _NOT_UTF8 = "the record is not valid UTF-8"
 _NO_VALUE = "the record has no value"
+# More digits in an exponent than a number of anything has; and what a double makes of such a number.
+_ENDLESS = "[0-9][eE][-+]?0*[1-9][0-9]{3}"
+_NO_DOUBLE = r'Infinity|"-?0\.0"'
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,14 @@ def _json(frame: DataFrame, plan: SourcePlan) -> Decoded:
     """Each line is read as the one element of an array: what follows the object is then an error, not ignored."""
     fields = [(column.name, parse_type(column.type)) for column in plan.columns]
     wrapped = F.concat(F.lit("["), F.col(VALUE), F.lit("]"))
-    frame = frame.withColumn(_PARSED, F.from_json(wrapped, _json_schema(fields)))
+    frame = frame.withColumn(_PARSED, _parsed(wrapped, _json_schema(fields), _decimals(_record_type(fields))))
     one = (F.size(_PARSED) == 1) & F.is_valid_utf8(VALUE)
     frame = frame.withColumn(_RECORD, F.when(one, F.col(_PARSED)[0]))
     payload = [_from_json_value(F.col(_RECORD).getField(name), type_).alias(name) for name, type_ in fields]
-    problems = [_not_decoded(wrapped, fields), *_unread(fields, lambda name: F.col(_RECORD).getField(name), F.col)]
+    problems = [
+        _not_decoded(wrapped, fields),
+        *_unread(fields, lambda type_: type_.name == "timestamp", lambda name: F.col(_RECORD).getField(name), F.col),
+    ]
     return Decoded(frame.select("*", *payload), tuple(problems))
 
 
@@ -72,16 +78,61 @@ def decode_flat_json(read: Callable[[str, str], DataFrame], plan: SourcePlan) ->
     """Flat JSON lines through Spark's own reader, which takes half the time of `from_json` and has no line to show."""
     fields = [(column.name, parse_type(column.type)) for column in plan.columns]
     raw = {name: f"__tm_raw_{name}" if _converted(type_) else name for name, type_ in fields}
-    columns = ", ".join(f"`{name}` {_json_type(type_)}" for name, type_ in fields)
+    columns = ", ".join(f"`{name}` {_flat_type(type_)}" for name, type_ in fields)
     frame = read(f"{columns}, `{_REFUSED}` string", _REFUSED).withColumnsRenamed(raw)
-    converted = {name: _from_json_value(F.col(raw[name]), type_) for name, type_ in fields if raw[name] != name}
+    converted = {name: _from_flat_value(F.col(raw[name]), type_) for name, type_ in fields if raw[name] != name}
     not_read = problem(RecordError.BAD_JSON, F.col(_REFUSED).isNotNull(), "the record is not one JSON object")
-    problems = [not_read, *_unread(fields, lambda name: F.col(raw[name]), F.col)]
+    problems = [not_read, *_unread(fields, _converted, lambda name: F.col(raw[name]), F.col)]
     return Decoded(frame.withColumns(converted) if converted else frame, tuple(problems))
 
 
+def fits_flat_json(plan: SourcePlan) -> bool:
+    """Whether Spark's own reader can be kept from writing out endless numbers: no decimal stands inside a field."""
+    types = [parse_type(column.type) for column in plan.columns]
+    return not any(_decimals(type_) for type_ in types if type_.items or type_.fields)
+
+
 def _converted(type_: Type) -> bool:
-    return bool(type_.unit) or type_.name == "timestamp"
+    return bool(type_.unit) or type_.name in ("timestamp", "decimal")
+
+
+def _flat_type(type_: Type) -> str:
+    """Decimals are read as text, which this reader, unlike `from_json`, gives as it is written."""
+    read_as = _json_type(type_)
+    return "string" if read_as.startswith("decimal") else read_as
+
+
+def _from_flat_value(text: Column, type_: Type) -> Column:
+    """As Spark's JSON reader makes a decimal of text: commas are passed over, spaces are not."""
+    if not (read_as := _json_type(type_)).startswith("decimal"):
+        return _from_json_value(text, type_)
+    number = F.when(~text.rlike(rf"\s|{_ENDLESS}"), F.translate(text, ",", "").try_cast(read_as))
+    return _from_json_value(number, type_)
+
+
+def _parsed(text: Column, ddl: str, decimals: str | None) -> Column:
+    """JSON as a value of that type; null for a text with a number that Spark would write out, digit by digit.
+
+    It does so for a decimal, and 1e100000000 takes it hours. `decimals` is the type with nothing but its decimals, as
+    text. Of that, what stood in quotation marks is as it was; a number has gone through a double.
+    """
+    if decimals is None:
+        return F.from_json(text, ddl)
+    found = F.to_json(F.from_json(text, decimals))
+    numbers = F.regexp_replace(F.regexp_replace(text, r"\\.", ""), '"[^"]*"', "")
+    endless = text.rlike(_ENDLESS) & (found.rlike(_ENDLESS) | (numbers.rlike(_ENDLESS) & found.rlike(_NO_DOUBLE)))
+    return F.from_json(F.when(~F.coalesce(endless, F.lit(False)), text), ddl)
+
+
+def _decimals(type_: Type) -> str | None:
+    """The type with nothing but its decimals, as text; None where it has none."""
+    if type_.fields:
+        inside = [(name, found) for name, field in type_.fields if (found := _decimals(field))]
+        return f"struct<{','.join(f'`{name}`:{found}' for name, found in inside)}>" if inside else None
+    if type_.items:
+        found = _decimals(type_.items[-1])
+        return f"{type_.name}<{','.join([*['string'] * (len(type_.items) - 1), found])}>" if found else None
+    return "string" if _json_type(type_).startswith("decimal") else None
 
 
 def _not_decoded(wrapped: Column, fields: list[tuple[str, Type]]) -> Problem:
@@ -101,6 +152,10 @@ def _not_decoded(wrapped: Column, fields: list[tuple[str, Type]]) -> Problem:
 def _json_schema(fields: Iterable[tuple[str, Type]]) -> str:
     inside = ",".join(f"`{name}`:{_json_type(type_)}" for name, type_ in fields)
     return f"array<struct<{inside}>>"
+
+
+def _record_type(fields: Iterable[tuple[str, Type]]) -> Type:
+    return Type("array", items=(Type("struct", fields=tuple(fields)),))
 
 
 def _json_type(type_: Type) -> str:
@@ -127,7 +182,7 @@ def _misfit_field(wrapped: Column, fields: list[tuple[str, Type]]) -> Column:
     """Names the first field that cannot be read as its type, by reading each one alone."""
     tried = [
         F.when(
-            F.from_json(wrapped, _json_schema([(name, type_)])).isNull(),
+            _parsed(wrapped, _json_schema([(name, type_)]), _decimals(_record_type([(name, type_)]))).isNull(),
             F.lit(f"field `{name}` cannot be read as {type_}"),
         )
         for name, type_ in fields
@@ -136,7 +191,10 @@ def _misfit_field(wrapped: Column, fields: list[tuple[str, Type]]) -> Column:
 
 
 def _unread(
-    fields: Iterable[tuple[str, Type]], raw: Callable[[str], Column], read: Callable[[str], Column]
+    fields: Iterable[tuple[str, Type]],
+    converted: Callable[[Type], bool],
+    raw: Callable[[str], Column],
+    read: Callable[[str], Column],
 ) -> list[Problem]:
     """Fields whose text is there but whose value is not: only those that are converted after parsing."""
     return [
@@ -149,7 +207,7 @@ def _unread(
             leaves_null=name,
         )
         for name, type_ in fields
-        if type_.name == "timestamp"
+        if converted(type_)
     ]
 
 
@@ -197,7 +255,7 @@ def _from_text(text: Column, type_: Type) -> Column:
     if type_.name == "binary":
         return F.try_to_binary(text, F.lit("base64"))
     if type_.items or type_.fields:
-        return F.from_json(text, type_.ddl)
+        return _parsed(text, type_.ddl, _decimals(type_))
     return text if type_.name == "string" else F.trim(text).try_cast(type_.ddl)
 
 
