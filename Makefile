@@ -19,9 +19,9 @@ setup: ## install everything into .venv (and Java, where that is allowed); quick
 demo: setup ## run a generated online shop through a real job and show the results
 	@$(BIN)/tidemark demo
 
-# Two at a time, each with a Spark session, a broker and a database of its own; what is timed runs alone.
+# Three at a time, each with a Spark session, a broker and a database of its own; what is timed runs alone.
 test: lint types contracts ## everything CI checks: lint, types, import contracts and all tests
-	$(BIN)/pytest -m "not alone" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -m "not alone" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/pytest -m alone
 
 lint: setup ## style and formatting

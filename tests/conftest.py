@@ -65,7 +65,7 @@ def database(postgres: PostgresServer) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take long come first, so that two workers end at about the same time."""
+    """The files that take long come first, so that all workers end at about the same time."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
