@@ -25,8 +25,8 @@ MEANINGS: dict[RecordError, str] = {
     RecordError.MISSING_VALUE: "The record has a key but no value: a tombstone of Kafka.",
     RecordError.INVALID_UTF8: "The bytes of the record are not UTF-8.",
     RecordError.BAD_JSON: "The record is not exactly one JSON object.",
-    RecordError.WRONG_TYPE: "A field is there but cannot be read as its type, or is a decimal with an exponent of four digits or more; "
-    "the message names the field.",
+    RecordError.WRONG_TYPE: "A field is there but cannot be read as its type, as a decimal with an exponent of four "
+    "digits or more; the message names the field.",
     RecordError.MISSING_EVENT_TIME: "The column that `event_time` names is missing or null.",
     RecordError.MISSING_KEY: "The column that `key` names is missing or null.",
     RecordError.BAD_PARTITION: "The column that `partition` names is null or not from 0 to `partitions` - 1.",

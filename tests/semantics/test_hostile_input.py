@@ -88,7 +88,11 @@ def test_every_kind_of_bad_json_is_kept_with_its_reason(tmp_path: Path, spark: S
     assert all(row["_error"] and row["_source"] == "events" and row["_event_id"] for row in rows)
 
 
-ENDLESS = ("1e100000000", "-1E+99999999", "1e-100000000", '"1e100000000"')
+NINES = "\N{FULLWIDTH DIGIT NINE}" * 8
+ENDLESS = (
+    *("1e100000000", "-1E+99999999", "1e-100000000"),
+    *('"1e100000000"', '"5.e-99999999"', '"1,e,+9,999,999,9"', f'"1e{NINES}"'),
+)
 
 
 def with_number(field: str, number: str) -> bytes:

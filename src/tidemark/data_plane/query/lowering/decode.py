@@ -23,8 +23,9 @@ _RECORD = "__tm_record"
 _REFUSED = "__tm_refused"
 _NOT_UTF8 = "the record is not valid UTF-8"
 _NO_VALUE = "the record has no value"
-# More digits in an exponent than a number of anything has; and what a double makes of such a number.
-_ENDLESS = "[0-9][eE][-+]?0*[1-9][0-9]{3}"
+# Four digits in an exponent, more than a number of anything has; and what a double makes of such a number. In text,
+# Java takes digits of any script, and Spark passes over commas.
+_ENDLESS = r"[\p{Nd}.,][eE],*[-+]?[0,]*+(?:\p{Nd},*){4}"
 _NO_DOUBLE = r'Infinity|"-?0\.0"'
 
 
