@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidemark import class_archive, local_files
+from tidemark.data_plane.spark_internals import java_is_running
 from tidemark.errors import EnvironmentFault
 
 _LOOPBACK = "127.0.0.1"
@@ -133,7 +133,7 @@ def create_session(
     java_options = driver_java_options(temporary or Path(tempfile.gettempdir()), archive_classes_to)
     builder = builder.config("spark.driver.extraJavaOptions", java_options)
     builder = builder.config("spark.sql.shuffle.partitions", str(parallelism))
-    if SparkContext._gateway is None:
+    if not java_is_running():
         # A Java process that is there already has its list of places, and would not find the class.
         own_files = local_files.file_system() if master.startswith("local") else ()
         for name, value in (*local_files.class_path(), *own_files):

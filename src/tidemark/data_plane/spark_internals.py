@@ -13,6 +13,7 @@ from typing import IO, Any, ClassVar, Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
@@ -210,6 +211,11 @@ def lost_executors(spark: SparkSession) -> list[LostExecutor]:
 def _first_line(text: JavaObject) -> str:
     """Of an optional text of Scala's; the lines that follow are stack traces and advice."""
     return str(text.get()).strip().split("\n")[0] if text.isDefined() else ""
+
+
+def java_is_running() -> bool:
+    """Whether this process has a Java process already, which the next session will use as it is."""
+    return SparkContext._gateway is not None
 
 
 def jvm_is_alive(spark: SparkSession) -> bool:
