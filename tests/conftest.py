@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from support import quick_java
 
 from tidemark import jars
 
@@ -26,8 +27,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Shared by the whole run: leave no query running and no setting changed."""
     from tidemark.data_plane.session import create_session
 
-    # Tests run each piece of code a few times only: optimising it costs more than it saves.
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     session = create_session(
         "tidemark-tests",
         driver_memory="1g",
@@ -62,6 +61,11 @@ def postgres() -> Iterator[PostgresServer]:
 def database(postgres: PostgresServer) -> str:
     """The address of a new, empty database."""
     return postgres.create_database(f"test_{uuid4().hex}")
+
+
+def pytest_configure() -> None:
+    """For every Java process of the run, those of commands included."""
+    os.environ.setdefault(quick_java.VARIABLE, quick_java.QUICK_START)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

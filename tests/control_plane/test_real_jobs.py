@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from control_plane.serving import YAML, Server, drivers, kill_drivers
+from support import quick_java
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.faults]
@@ -46,12 +47,11 @@ class RealServer(Server):
     def _environment(self) -> dict[str, str]:
         import json
 
-        java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
         return {
             **super()._environment(),
             "SCRIPTED_DRIVER": json.dumps(REAL),
             "TIMING": "{}",
-            "JAVA_TOOL_OPTIONS": java,
+            quick_java.VARIABLE: quick_java.QUICK_START,
             "TIDEMARK_DRIVER_MEMORY": "1g",
         }
 

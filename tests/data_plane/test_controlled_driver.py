@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from data_plane.control_server import ControlServer
+from support import quick_java
 from support.repository import ROOT
 from support.waiting import wait_until
 
@@ -68,7 +69,7 @@ def driver(folder: Path, server: ControlServer) -> Iterator[subprocess.Popen[byt
     scratch.mkdir(exist_ok=True)
     environment = {
         **os.environ,
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        quick_java.VARIABLE: quick_java.QUICK_START,
         "PYTHONPATH": str(ROOT / "src"),
         "SPARK_LOCAL_DIRS": str(scratch),
         "TMPDIR": str(scratch),

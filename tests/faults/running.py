@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from faults import workload
+from support.quick_java import QUICK_START
 from support.waiting import wait_until
 
 # Far beyond what a start or an epoch takes: only a run that hangs gets there.
 PATIENCE = 240.0
-# A driver that lives for seconds spends half of its processor time on optimising code: these leave that out.
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True)

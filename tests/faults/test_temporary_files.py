@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from faults import workload
 from faults.conftest import ended
-from faults.running import QUICK_START, Run, job_folder
+from faults.running import Run, job_folder
+from support.quick_java import QUICK_START
 
 pytestmark = [pytest.mark.faults, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -15,8 +15,9 @@ from faults.chaos.feeder import Feeder
 from faults.chaos.job import DEFINITION, QUERIES, SCHEMA, TOPIC, TOPICS, ledger_topic
 from faults.chaos.reader import CommittedReader
 from faults.chaos.tables import Tables
-from faults.running import PATIENCE, QUICK_START, Outcome, Run, command_line, commits_by_query, job_folder, processes
+from faults.running import PATIENCE, Outcome, Run, command_line, commits_by_query, job_folder, processes
 from support.cut_connection import Relay, relay_to
+from support.quick_java import QUICK_START
 from support.waiting import wait_until
 
 from tidemark.data_plane.failpoints import STRUCK
