@@ -20,7 +20,7 @@ from bench.day_report import Report
 from bench.day_server import Server
 
 JOBS, RUNNING = 50, 3
-# An epoch a second: until Java has compiled what they do all the time, three drivers take more than two cores.
+# An epoch a second: until Java has compiled what they do all the time, three drivers take most of two cores.
 WARM_EPOCHS = 40
 # Not in step with the epochs. Of two hundred, the last one in a hundred says little.
 LISTS, LIST_PAUSE_SECONDS = 200, 0.13

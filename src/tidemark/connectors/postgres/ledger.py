@@ -58,7 +58,7 @@ class Ledger:
         self._create()
         self._run(_ENTER, *self._key, self._context.job, self._context.attempt)
         attempt, epoch = self._lock()
-        if is_older(self._context, attempt):
+        if attempt is None or is_older(self._context, attempt):
             raise fenced(self._context, attempt)
         self._run(_TAKE_OVER, self._context.job, self._context.attempt, *self._key)
         return epoch

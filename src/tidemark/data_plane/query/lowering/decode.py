@@ -64,7 +64,7 @@ def _json(frame: DataFrame, plan: SourcePlan) -> Decoded:
     """Each line is read as the one element of an array: what follows the object is then an error, not ignored."""
     fields = [(column.name, parse_type(column.type)) for column in plan.columns]
     wrapped = F.concat(F.lit("["), F.col(VALUE), F.lit("]"))
-    frame = frame.withColumn(_PARSED, _parsed(wrapped, _json_schema(fields), _decimals(_record_type(fields))))
+    frame = frame.withColumn(_PARSED, _parsed_records(wrapped, fields))
     one = (F.size(_PARSED) == 1) & F.is_valid_utf8(VALUE)
     frame = frame.withColumn(_RECORD, F.when(one, F.col(_PARSED)[0]))
     payload = [_from_json_value(F.col(_RECORD).getField(name), type_).alias(name) for name, type_ in fields]
@@ -111,6 +111,11 @@ def _from_flat_value(text: Column, type_: Type) -> Column:
     return _from_json_value(number, type_)
 
 
+def _parsed_records(wrapped: Column, fields: list[tuple[str, Type]]) -> Column:
+    record = Type("struct", fields=tuple(fields))
+    return _parsed(wrapped, _json_schema(fields), _decimals(Type("array", items=(record,))))
+
+
 def _parsed(text: Column, ddl: str, decimals: str | None) -> Column:
     """JSON as a value of that type; null for a text with a number that Spark would write out, digit by digit.
 
@@ -155,10 +160,6 @@ def _json_schema(fields: Iterable[tuple[str, Type]]) -> str:
     return f"array<struct<{inside}>>"
 
 
-def _record_type(fields: Iterable[tuple[str, Type]]) -> Type:
-    return Type("array", items=(Type("struct", fields=tuple(fields)),))
-
-
 def _json_type(type_: Type) -> str:
     """What a field is read as. Times are read as text, so that a bare number is not taken for seconds."""
     if type_.unit in ("s", "ms"):
@@ -183,7 +184,7 @@ def _misfit_field(wrapped: Column, fields: list[tuple[str, Type]]) -> Column:
     """Names the first field that cannot be read as its type, by reading each one alone."""
     tried = [
         F.when(
-            _parsed(wrapped, _json_schema([(name, type_)]), _decimals(_record_type([(name, type_)]))).isNull(),
+            _parsed_records(wrapped, [(name, type_)]).isNull(),
             F.lit(f"field `{name}` cannot be read as {type_}"),
         )
         for name, type_ in fields
