@@ -116,11 +116,3 @@ def finish(process: subprocess.Popen[str], timeout: float = 60) -> Answer:
 
 def tidemark(folder: Path, *arguments: str, driver: Scenario | None = None, **environment: str) -> Answer:
     return finish(start_command(folder, driver, *arguments, **environment))
-
-
-def is_alive(pid: int) -> bool:
-    """Whether the process runs; a dead one that nobody has waited for does not count."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from cli.driving import CRASH, FINISH, JOB, SERVE, Scenario, Step, finish, is_alive, scenario, start_command, tidemark
+from cli.driving import CRASH, FINISH, JOB, SERVE, Scenario, Step, finish, scenario, start_command, tidemark
+from support.processes import is_alive
 from support.waiting import wait_until
 
 SUMMARY = {

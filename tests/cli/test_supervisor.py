@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.driving import CRASH, FINISH, SERVE, Scenario, Step, is_alive, scenario
+from cli.driving import CRASH, FINISH, SERVE, Scenario, Step, scenario
+from support.processes import is_alive
 from support.waiting import wait_until
 
 from tidemark.cli.driver_process import DriverProcess

@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from cli.driving import is_alive
 from control_plane.serving import SERVE, Script, Server, Step, running_server
+from support.processes import is_alive
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.faults

@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from cli.driving import is_alive
 from control_plane.serving import RUNS, SERVE, Step, running_server
+from support.processes import freeze, is_alive
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.faults
@@ -40,7 +40,7 @@ def test_an_adopted_driver_is_not_judged_silent_before_it_had_the_time_to_find_t
         job_id = server.submit()
         server.wait_for(job_id, "RUNNING")
         pid = server.serving()
-        os.kill(pid, signal.SIGSTOP)
+        freeze(pid)
         server.end(signal.SIGKILL)
         server.start()
         server.wait_for(job_id, "RUNNING")
@@ -76,7 +76,7 @@ def test_a_stop_asked_for_before_the_server_died_is_carried_out_by_the_next(home
         job_id = server.submit()
         server.wait_for(job_id, "RUNNING")
         pid = server.serving()
-        os.kill(pid, signal.SIGSTOP)
+        freeze(pid)
         server.http.post(f"/jobs/{job_id}/stop")
         server.end(signal.SIGKILL)
         server.start()

@@ -151,12 +151,6 @@ def processes(folder: Path) -> list[int]:
     return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if mark in _environ(entry)]
 
 
-def is_alive(pid: int) -> bool:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
 def command_line(pid: int) -> str:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults.running import Run, Start, commits, is_alive, processes
+from faults.running import Run, Start, commits, processes
 from faults.undisturbed import Undisturbed
+from support.processes import freeze, is_alive
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.alone, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -61,7 +62,7 @@ def _refuse_a_second_run(folder: Path) -> None:
 def _freeze_the_driver_and_kill_the_supervisor(run: Run) -> list[int]:
     """A frozen driver cannot see that its supervisor is gone; the next run has to end it."""
     frozen = [run.driver(), run.jvm()]
-    os.kill(run.driver(), signal.SIGSTOP)
+    freeze(run.driver())
     run.signal(signal.SIGKILL)
     assert run.wait().code == -signal.SIGKILL
     assert all(is_alive(pid) for pid in frozen)

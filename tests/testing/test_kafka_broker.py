@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.processes import is_alive
 from support.waiting import wait_until
 
 from tidemark.errors import EnvironmentFault
@@ -16,13 +17,6 @@ from tidemark.testing.kafka_broker import KafkaBroker
 from tidemark.testing.kafka_topics import Record, Topics
 
 pytestmark = pytest.mark.slow
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_its_life() -> None:

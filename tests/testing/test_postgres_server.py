@@ -12,13 +12,25 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from faults.running import is_alive
+from support.processes import is_alive
 from support.waiting import wait_until
 
 from tidemark.errors import EnvironmentFault
 from tidemark.testing import postgres_server
 from tidemark.testing.ports import free_ports
 from tidemark.testing.postgres_server import PostgresServer
+
+_FREEZES_ITS_SERVER = """
+import sys, threading
+from pathlib import Path
+from tidemark.testing.postgres_server import PostgresServer
+
+server = PostgresServer(Path(sys.argv[1]), int(sys.argv[2]), durable=False)
+server.start()
+server.freeze()
+print("frozen", flush=True)
+threading.Event().wait()
+"""
 
 
 def ask(server: PostgresServer, sql: str) -> str:
@@ -66,6 +78,18 @@ def test_the_dev_command_prints_the_address_and_ends_with_everything_it_started(
         postmaster = int((folder / "cluster" / "postmaster.pid").read_text().splitlines()[0])
         os.kill(command.pid, number)
         assert command.wait(30) == (0 if number == signal.SIGINT else -signal.SIGKILL)
+    wait_until(lambda: not is_alive(postmaster))
+    shutil.rmtree(folder)
+
+
+def test_a_frozen_server_ends_with_whoever_started_it() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="tidemark-frozen-"))
+    starter = [sys.executable, "-c", _FREEZES_ITS_SERVER, str(folder), str(free_ports(1)[0])]
+    with subprocess.Popen(starter, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "frozen\n"
+        postmaster = int((folder / "cluster" / "postmaster.pid").read_text().splitlines()[0])
+        process.kill()
     wait_until(lambda: not is_alive(postmaster))
     shutil.rmtree(folder)
 

@@ -32,7 +32,14 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.02
 # Its standard input closes when the process that holds the other end is gone, however it ended.
-_GUARD = "import os, sys; sys.stdin.read(); os.kill(int(sys.argv[1]), int(sys.argv[2]))"
+# A frozen server takes a signal only once it is continued.
+_GUARD = """
+import os, signal, sys
+
+sys.stdin.read()
+os.kill(int(sys.argv[1]), signal.SIGQUIT)
+os.kill(int(sys.argv[1]), signal.SIGCONT)
+"""
 # What was committed is then still safe from a kill, though not from a power cut.
 _NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 
@@ -167,7 +174,7 @@ class PostgresServer:
 
     def _post_guard(self) -> None:
         """Ends the server when this process is gone: a test run that is killed must not leave a database behind."""
-        words = [sys.executable, "-c", _GUARD, str(self._owned.pid), str(int(signal.SIGQUIT))]
+        words = [sys.executable, "-c", _GUARD, str(self._owned.pid)]
         self._guard = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def _dismiss_guard(self) -> None:

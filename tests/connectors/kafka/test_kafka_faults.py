@@ -15,6 +15,7 @@ import pytest
 from connectors.arrow_rows import context_for
 from connectors.kafka import stricken_writer
 from connectors.kafka.stricken_writer import COLUMNS, FENCED, ROWS, options, rows_of
+from support.processes import is_stopped
 from support.waiting import wait_until
 
 from tidemark.connectors.kafka import sink as sink_module
@@ -32,10 +33,6 @@ def start_writer(servers: str, topic: str, point: str, number: signal.Signals) -
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path])}
     command = [sys.executable, stricken_writer.__file__, servers, topic, point, number.name]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-
-
-def is_stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def numbers(topics: Topics, topic: str) -> list[int]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.driving import is_alive
+from support.processes import is_alive
 from support.waiting import wait_until
 
 from tidemark.control_plane.launch.launcher import Launch

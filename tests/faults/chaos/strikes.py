@@ -14,8 +14,9 @@ from random import Random
 
 from faults.chaos.job import QUERIES
 from faults.chaos.stage import Stage
-from faults.running import PATIENCE, Run, driver_log, is_alive, processes
+from faults.running import PATIENCE, Run, driver_log, processes
 from support.cut_connection import Relay
+from support.processes import is_alive
 from support.waiting import wait_until
 
 from tidemark.data_plane.failpoints import POINTS
