@@ -65,6 +65,15 @@ def test_a_point_of_another_query_does_not_strike(killed: Killed) -> None:
     assert not reached("per_minute:mid_sink@0", 1, "mid_sink", 0, killed)
 
 
+def test_a_point_of_one_sink_does_not_strike_in_another(killed: Killed) -> None:
+    points = Failpoints("visits_table:mid_sink", QUERY, 1)
+    points.reach("mid_sink", 0)
+    points.reach("mid_sink", 0, "visits_topic")
+    assert killed == []
+    points.reach("mid_sink", 0, "visits_table")
+    assert killed == [(os.getpid(), signal.SIGKILL)]
+
+
 @pytest.mark.parametrize(
     "chosen", ["mid_snik", "mid_sink@", "mid_sink@x", "mid_sink#", "mid_sink#1@2", "@1", "a b", ":mid_sink"]
 )

@@ -1,7 +1,8 @@
 """Places where a test can strike the driver, chosen by TIDEMARK_FAILPOINT; off unless it is set.
 
-It names one or several as `query:point@epoch#attempt`, with commas between them. Without a query or an epoch the
-first one counts that gets there, without an attempt the job's first: a driver started again is not struck again.
+It names one or several as `step:point@epoch#attempt`, with commas between them; the step is a query or one of its
+sinks. Without a step or an epoch the first one counts that gets there, without an attempt the job's first: a driver
+started again is not struck again.
 Or it is the path of a file that may hold one of them at any time: whoever is struck takes the file away first.
 """
 
@@ -29,7 +30,7 @@ VARIABLE = "TIDEMARK_FAILPOINT"
 STRUCK = ".struck"
 _LOG = logging.getLogger(__name__)
 _SHAPE = re.compile(
-    r"((?P<query>\w+):)?(?P<point>[a-z_]+)(@(?P<epoch>\d+))?(#(?P<attempt>\d+))?(!(?P<signal>SIGKILL|SIGSTOP))?"
+    r"((?P<step>\w+):)?(?P<point>[a-z_]+)(@(?P<epoch>\d+))?(#(?P<attempt>\d+))?(!(?P<signal>SIGKILL|SIGSTOP))?"
 )
 
 
@@ -37,14 +38,14 @@ _SHAPE = re.compile(
 class Strike:
     """`attempt` None is any; SIGSTOP freezes the driver there instead of killing it."""
 
-    query: str | None
+    step: str | None
     point: str
     epoch: int | None
     attempt: int | None
     signal: signal.Signals
 
-    def hits(self, query: str, attempt: int, point: str, epoch: int) -> bool:
-        here = point == self.point and self.query in (None, query)
+    def hits(self, steps: tuple[str, ...], attempt: int, point: str, epoch: int) -> bool:
+        here = point == self.point and (self.step is None or self.step in steps)
         return here and self.epoch in (None, epoch) and self.attempt in (None, attempt)
 
 
@@ -61,10 +62,11 @@ class Failpoints:
     def from_environment(cls, query: str, attempt: int) -> Failpoints:
         return cls(os.environ.get(VARIABLE, ""), query, attempt)
 
-    def reach(self, point: str, epoch: int) -> None:
+    def reach(self, point: str, epoch: int, *sink: str) -> None:
+        steps = (self._query, *sink)
         for strike in (*self._strikes, *self._filed()):
-            if strike.hits(self._query, self._attempt, point, epoch) and self._taken():
-                _LOG.warning("struck at %s:%s@%d", self._query, point, epoch)
+            if strike.hits(steps, self._attempt, point, epoch) and self._taken():
+                _LOG.warning("struck at %s:%s@%d", strike.step or self._query, point, epoch)
                 os.kill(os.getpid(), strike.signal)
 
     def _filed(self) -> Iterator[Strike]:
@@ -86,7 +88,7 @@ class Failpoints:
 def _strike(text: str, default: int | None) -> Strike:
     shape = _SHAPE.fullmatch(text)
     if shape is None or shape["point"] not in POINTS:
-        raise ValueError(f"{VARIABLE}: {text!r} is no `query:point@epoch#attempt`; the points are {', '.join(POINTS)}")
+        raise ValueError(f"{VARIABLE}: {text!r} is no `step:point@epoch#attempt`; the points are {', '.join(POINTS)}")
     epoch = int(shape["epoch"]) if shape["epoch"] else None
     attempt = int(shape["attempt"]) if shape["attempt"] else default
-    return Strike(shape["query"], shape["point"], epoch, attempt, signal.Signals[shape["signal"] or "SIGKILL"])
+    return Strike(shape["step"], shape["point"], epoch, attempt, signal.Signals[shape["signal"] or "SIGKILL"])

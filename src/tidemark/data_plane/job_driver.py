@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -258,12 +259,12 @@ class JobDriver:
         failpoints = Failpoints.from_environment(query.id, self._spec.attempt)
         trust = Trust(checkpoint.remember)
 
-        def reached(point: str) -> None:
+        def reached(sink: str, point: str) -> None:
             if point == "before_sink_commit":
                 trust.settle()
-            failpoints.reach(point, checkpoint.last_logged() or 0)
+            failpoints.reach(point, checkpoint.last_logged() or 0, sink)
 
-        sinks = [OpenSink(plan.sinks[sink], self._sink(sink, reached)) for sink in query.sinks]
+        sinks = [OpenSink(plan.sinks[sink], self._sink(sink, partial(reached, sink))) for sink in query.sinks]
         writer = SinkWriter(plan.sink_retry_ms, self._pause)
         self._sinks.extend(opened.sink for opened in sinks)
         open_sinks(sinks, checkpoint, writer)

@@ -79,16 +79,16 @@ def kill_supervisor(stage: Stage, chance: Random) -> Struck:
     return Struck(at, time.time(), "the command was killed, and its driver left by itself")
 
 
-def zombie(point: str, refuser: str, stage: Stage, chance: Random) -> Struck:
+def zombie(at_step: str, refuser: str, stage: Stage, chance: Random) -> Struck:
     """A machine that freezes in the middle of an epoch, a successor on another one, and the first one waking up."""
     old = stage.run
-    stage.arm(f"totals:{point}!SIGSTOP")
+    stage.arm(f"{at_step}!SIGSTOP")
     at = stage.wait_for_strike()
     driver = old.driver()
     old.signal(signal.SIGSTOP)
     os.killpg(driver, signal.SIGSTOP)
     stage.start(stage.move())
-    return Struck(at, time.time(), f"driver {driver} frozen at {point}", partial(_wake, stage, old, driver, refuser))
+    return Struck(at, time.time(), f"driver {driver} frozen at {at_step}", partial(_wake, stage, old, driver, refuser))
 
 
 def _wake(stage: Stage, old: Run, driver: int, refuser: str) -> str:
@@ -173,6 +173,6 @@ FAULTS: dict[str, Fault] = {
     "cut PostgreSQL, request lost": partial(cut_postgres, False),
     "cut Kafka, answer lost": partial(cut_kafka, True),
     "cut Kafka, request lost": partial(cut_kafka, False),
-    "zombie in Kafka": partial(zombie, "mid_sink", "kafka"),
-    "zombie in PostgreSQL": partial(zombie, "between_sinks", "postgres"),
+    "zombie in Kafka": partial(zombie, "totals_topic:mid_sink", "kafka"),
+    "zombie in PostgreSQL": partial(zombie, "totals_topic:between_sinks", "postgres"),
 }

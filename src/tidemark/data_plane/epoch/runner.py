@@ -91,7 +91,7 @@ class EpochRunner:
             with rows_for(opened.plan, frame, self.plan) as rows:
                 written = self.writer.write(opened.sink, epoch, rows)
             counts.sink_ms[opened.plan.id] = round((time.monotonic() - started) * 1000)
-            self.failpoints.reach("between_sinks", epoch)
+            self.failpoints.reach("between_sinks", epoch, opened.plan.id)
         counts.sink_rows[opened.plan.id] = written or 0
 
     def _hand_on_refused(self, opened: OpenSink, side: EpochSidePorts, epoch: int, counts: EpochCounts) -> None:
