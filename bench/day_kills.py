@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from bench.day_jobs import Feed, Oracle, Shape, differences, file_rows, narrow
-from bench.day_report import Report
+from bench.day_report import Report, percentile
 from bench.day_script import settle
 from bench.day_server import Server, wait_until
 
@@ -83,7 +83,7 @@ class Kills:
 
     def _kill_the_driver_many_times(self) -> None:
         took = sorted(self._kill_the_driver() for _ in range(DRIVER_KILLS))
-        p95 = statistics.quantiles(took, n=20, method="inclusive")[-1]
+        p95 = percentile(took, 95)
         figure = f"p50 {statistics.median(took):.1f} s, p95 {p95:.1f} s, longest {took[-1]:.1f} s"
         self._report.check(f"{DRIVER_KILLS} kills of a driver: next committed epoch", p95 <= RECOVERY_SECONDS, figure)
         restarts = self._server.job(self._job)["restarts"]

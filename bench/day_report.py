@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from dataclasses import dataclass, field
+
+
+def percentile(values: list[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 @dataclass

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.day_jobs import ticks
-from bench.day_report import Report
+from bench.day_report import Report, percentile
 from bench.day_server import Server
 
 JOBS, RUNNING = 50, 3
@@ -129,18 +129,14 @@ def _job(name: str) -> str:
 
 def _judge(report: Report, what: str, seconds: list[float], percent: int) -> None:
     figure = f"{len(seconds)} times, {_figures(seconds)} (limit: p{percent} below {LIMIT_SECONDS * 1000:.0f} ms)"
-    report.check(what, _percentile(seconds, percent) < LIMIT_SECONDS, figure)
+    report.check(what, percentile(seconds, percent) < LIMIT_SECONDS, figure)
 
 
 def _figures(seconds: list[float]) -> str:
     figures = {
         "median": statistics.median(seconds),
-        "p95": _percentile(seconds, 95),
-        "p99": _percentile(seconds, 99),
+        "p95": percentile(seconds, 95),
+        "p99": percentile(seconds, 99),
         "longest": max(seconds),
     }
     return ", ".join(f"{name} {value * 1000:.1f} ms" for name, value in figures.items())
-
-
-def _percentile(seconds: list[float], percent: int) -> float:
-    return statistics.quantiles(seconds, n=100, method="inclusive")[percent - 1]

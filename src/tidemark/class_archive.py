@@ -9,13 +9,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tidemark import local_files
+from tidemark import local_files, prepared
 
 COMMAND = f"{sys.executable} -m tidemark.data_plane.make_class_archive"
 
 
 def path() -> Path:
-    return local_files.folder() / "spark-classes.jsa"
+    return prepared.folder() / "spark-classes.jsa"
 
 
 def can_be_used() -> bool:

@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from tidemark import prepared
 from tidemark.errors import EnvironmentFault
 from tidemark.java import require_java
 
@@ -62,7 +63,7 @@ def _jar(coordinates: str, sha256: str) -> Jar:
 
 
 def folder(set_: str) -> Path:
-    return Path(sys.prefix) / "share" / "tidemark" / "jars" / set_
+    return prepared.folder() / "jars" / set_
 
 
 def missing(set_: str) -> list[Jar]:

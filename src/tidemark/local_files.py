@@ -11,18 +11,16 @@ import os
 import sys
 from pathlib import Path
 
+from tidemark import prepared
+
 COMMAND = f"{sys.executable} -m tidemark.data_plane.make_local_files"
 SOURCE = Path(__file__).parent / "data_plane" / "LocalFiles.java"
 _CLASS = "tidemark.LocalFiles"
 
 
-def folder() -> Path:
-    return Path(sys.prefix) / "share" / "tidemark"
-
-
 def path() -> Path:
     """Named after what it was made of, so that a jar of an older version is not taken for this one's."""
-    return folder() / f"local-files-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:8]}.jar"
+    return prepared.folder() / f"local-files-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:8]}.jar"
 
 
 def can_be_used() -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemark import class_archive, local_files
+from tidemark import class_archive, local_files, prepared
 
 
 def test_java_takes_its_classes_from_the_archive_that_setup_made(spark: SparkSession) -> None:
@@ -30,7 +30,7 @@ def test_an_archive_that_is_older_than_the_jar_before_spark_does_not_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    local_files.folder().mkdir(parents=True)
+    prepared.folder().mkdir(parents=True)
     for path in (class_archive.path(), local_files.path()):
         path.touch()
     os.utime(class_archive.path(), (1_700_000_000, 1_700_000_000))

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from tidemark import class_archive, jars, local_files
+from tidemark import class_archive, jars, local_files, prepared
 from tidemark.cli.failures import FAILED, FINE
 from tidemark.java import java_path
 from tidemark.settings import Settings, load_settings
@@ -129,7 +129,7 @@ def check_files(settings: Settings) -> Finding:
     if local_files.can_be_used():
         return Finding("files", True, "written quickly, without a process for each")
     if os.pathsep in str(local_files.path()):
-        return Finding("files", True, f"written slowly: {local_files.folder()} has a {os.pathsep!r} in its name")
+        return Finding("files", True, f"written slowly: {prepared.folder()} has a {os.pathsep!r} in its name")
     commands = f"`{local_files.COMMAND}`, and then `{class_archive.COMMAND}`"
     return Finding("files", True, f"written slowly: {commands} makes that quicker")
 

@@ -1,0 +1,10 @@
+"""What set-up makes once for an environment lies here: jars, the class for local files, the archive of classes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def folder() -> Path:
+    return Path(sys.prefix) / "share" / "tidemark"
