@@ -19,10 +19,10 @@ setup: ## install everything into .venv (and Java, where that is allowed); quick
 demo: setup ## run a generated online shop through a real job and show the results
 	@$(BIN)/tidemark demo
 
-# Three at a time, each with a Spark session, a broker and a database of its own; what is timed runs alone.
+# Three at a time, each with a Spark session, a broker and a database of its own; what is timed then runs in two.
 test: lint types contracts ## everything CI checks: lint, types, import contracts and all tests
-	$(BIN)/pytest -m "not alone" --numprocesses 3 --dist loadfile --no-loadscope-reorder
-	$(BIN)/pytest -m alone
+	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -m timed --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup ## style and formatting
 	$(BIN)/ruff check .

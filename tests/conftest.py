@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from support import quick_java
+from support.measured import measurements
 
 from tidemark import jars
 
@@ -75,6 +76,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
     longest = {file: max(map(_weight, of_file)) for file, of_file in groupby(items, lambda item: item.path)}
     items.sort(key=lambda item: -longest[item.path])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in measurements(terminalreporter):
+        terminalreporter.write_line(line)
 
 
 def _weight(item: pytest.Item) -> int:

@@ -96,7 +96,7 @@ def test_a_successor_finishes_what_the_fenced_driver_began(
     (tmp_path / "fenced").mkdir()
     shop = Shop(spark, plan_of(tmp_path / "in"), tmp_path / "fenced")
 
-    def take_over(self: Failpoints, point: str, epoch: int, *sink: str) -> None:
+    def take_over(self: Failpoints, point: str, epoch: int, *_: str) -> None:
         if (point, epoch) == ("between_sinks", EPOCH):
             for sink in successors(shop, attempt=2):
                 sink.open()

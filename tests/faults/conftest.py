@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from faults import workload
 from faults.running import Run, Start, commits
 from faults.undisturbed import Undisturbed
+from support.measured import MEASURED
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    folder = tmp_path_factory.mktemp("undisturbed")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Undisturbed:
+    """Run once for all workers: whoever comes first runs it, whoever comes meanwhile waits."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "undisturbed.json"
+    with open(shared, "a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not shared.stat().st_size:
+            json.dump(asdict(_run_undisturbed(tmp_path_factory.mktemp("undisturbed"))), file)
+            file.flush()
+        file.seek(0)
+        return Undisturbed(**json.load(file))
+
+
+def _run_undisturbed(folder: Path) -> Undisturbed:
     workload.prepare(folder)
     with ended(Run(folder, "--until-drained")) as run:
         outcome = run.wait()
@@ -40,11 +56,6 @@ def ended(run: Run) -> Iterator[Run]:
 
 
 @pytest.fixture
-def report(capfd: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Prints a measurement even when the test passes."""
-
-    def show(text: str) -> None:
-        with capfd.disabled():
-            print(f"\n  {text}", flush=True)
-
-    return show
+def report(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Tells a measurement at the end of the run, even when the test passes."""
+    return lambda text: record_property(MEASURED, text)

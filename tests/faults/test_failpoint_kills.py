@@ -11,7 +11,7 @@ from faults.undisturbed import Undisturbed
 
 from tidemark.data_plane.failpoints import POINTS
 
-pytestmark = [pytest.mark.faults, pytest.mark.alone, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.faults, pytest.mark.timed, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 # Of the query with the most sinks. Some strike the epoch that the attempt before died in, so that a replay dies too.
 EPOCHS = {

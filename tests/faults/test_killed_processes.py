@@ -14,7 +14,7 @@ from faults.undisturbed import Undisturbed
 from support.processes import freeze, is_alive
 from support.waiting import wait_until
 
-pytestmark = [pytest.mark.faults, pytest.mark.alone, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.faults, pytest.mark.timed, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def test_a_run_goes_on_after_the_death_of_any_of_its_processes(

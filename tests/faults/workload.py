@@ -16,11 +16,11 @@ from typing import Any
 
 NAME = "shop"
 QUERIES = ("per_minute", "visits")
-FILES = 5
+FILES = 4
 ROWS_PER_FILE = 40
 PARTITIONS = 3
 LATE = (5, 5, 6, 6, 60, 60, 61, 61)
-FIRST_LATE = 3
+FIRST_LATE = 2
 START = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = f"""\
 tidemark: 1
@@ -74,7 +74,11 @@ TABLES = {"out": "out.db:per_minute", "visits_log": "out.db:visits", "late_visit
 FOLDERS = ("archive", "late_minutes", "late_once", "bad")
 # The wall clock of a run is in them.
 NOT_COMPARED = {"_ingestion_time"}
-BROKEN = ('{"order_id": "half', '{"order_id": "x", "amount": "much"}', "\N{BOMB}", '{"order_id": "timeless"}')
+# By file: epochs with bad lines and without, as with late rows.
+BROKEN = {
+    0: ('{"order_id": "half', '{"order_id": "x", "amount": "much"}'),
+    2: ("\N{BOMB}", '{"order_id": "timeless"}'),
+}
 
 
 def prepare(folder: Path) -> None:
@@ -97,7 +101,7 @@ def write_file(folder: Path, number: int, lines: list[str]) -> None:
 
 
 def _lines(random: Random, number: int) -> list[str]:
-    """One minute of orders: out of order within the delay, some sent twice, one broken line.
+    """One minute of orders: out of order within the delay, some sent twice, broken lines in some files.
 
     Some are late for their windows, some so late that dedup cannot judge them either.
     """
@@ -105,7 +109,7 @@ def _lines(random: Random, number: int) -> list[str]:
     orders = [_order(random, f"o{number}-{i}", begin + timedelta(seconds=1.5 * i), i) for i in range(ROWS_PER_FILE)]
     repeated = random.sample(orders, 3)
     late = [_order(random, f"l{number}-{i}", begin - timedelta(minutes=minutes), i) for i, minutes in enumerate(LATE)]
-    lines = [*orders, *repeated, *(late if number >= FIRST_LATE else []), BROKEN[number % len(BROKEN)]]
+    lines = [*orders, *repeated, *(late if number >= FIRST_LATE else []), *BROKEN.get(number, ())]
     return sorted(lines, key=lambda _: random.random())
 
 
