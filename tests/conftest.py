@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -28,14 +27,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Shared by the whole run: leave no query running and no setting changed."""
     from tidemark.data_plane.session import create_session
 
-    session = create_session(
-        "tidemark-tests",
-        driver_memory="1g",
-        parallelism=2,
-        jars=jars.require(jars.CONNECTOR),
-        # A name that has to be quoted on the way to Java.
-        temporary=tmp_path_factory.mktemp('the "temporary" files'),
-    )
+    with quick_java.lasting():
+        session = create_session(
+            "tidemark-tests",
+            driver_memory="1g",
+            parallelism=2,
+            jars=jars.require(jars.CONNECTOR),
+            # A name that has to be quoted on the way to Java.
+            temporary=tmp_path_factory.mktemp('the "temporary" files'),
+        )
     yield session
     session.stop()
 
@@ -65,8 +65,7 @@ def database(postgres: PostgresServer) -> str:
 
 
 def pytest_configure() -> None:
-    """For every Java process of the run, those of commands included."""
-    os.environ.setdefault(quick_java.VARIABLE, quick_java.QUICK_START)
+    quick_java.choose()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

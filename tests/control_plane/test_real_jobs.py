@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from control_plane.serving import YAML, Server, drivers, kill_drivers
-from support import quick_java
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.faults]
@@ -51,7 +50,6 @@ class RealServer(Server):
             **super()._environment(),
             "SCRIPTED_DRIVER": json.dumps(REAL),
             "TIMING": "{}",
-            quick_java.VARIABLE: quick_java.QUICK_START,
             "TIDEMARK_DRIVER_MEMORY": "1g",
         }
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from data_plane.control_server import ControlServer
-from support import quick_java
 from support.repository import ROOT
 from support.waiting import wait_until
 
@@ -69,7 +68,6 @@ def driver(folder: Path, server: ControlServer) -> Iterator[subprocess.Popen[byt
     scratch.mkdir(exist_ok=True)
     environment = {
         **os.environ,
-        quick_java.VARIABLE: quick_java.QUICK_START,
         "PYTHONPATH": str(ROOT / "src"),
         "SPARK_LOCAL_DIRS": str(scratch),
         "TMPDIR": str(scratch),
