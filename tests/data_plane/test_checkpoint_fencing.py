@@ -61,7 +61,7 @@ def test_an_older_driver_is_fenced_in_the_middle_of_an_epoch(
     write_input(tmp_path / "in", 3)
     shop = Shop(spark, plan_of(tmp_path / "in"), tmp_path)
     paused = Paused(point)
-    monkeypatch.setattr(Failpoints, "reach", lambda self, point, epoch, *sink: paused.reach(point, epoch))
+    monkeypatch.setattr(Failpoints, "reach", lambda self, point, epoch, sink=None: paused.reach(point, epoch))
     ends: list[Exception | str] = []
 
     def drive() -> None:
@@ -96,11 +96,11 @@ def test_a_successor_finishes_what_the_fenced_driver_began(
     (tmp_path / "fenced").mkdir()
     shop = Shop(spark, plan_of(tmp_path / "in"), tmp_path / "fenced")
 
-    def take_over(self: Failpoints, point: str, epoch: int, *_: str) -> None:
+    def take_over(self: Failpoints, point: str, epoch: int, sink: str | None = None) -> None:
         if (point, epoch) == ("between_sinks", EPOCH):
-            for sink in successors(shop, attempt=2):
-                sink.open()
-                sink.close()
+            for each in successors(shop, attempt=2):
+                each.open()
+                each.close()
 
     with monkeypatch.context() as patched:
         patched.setattr(Failpoints, "reach", take_over)

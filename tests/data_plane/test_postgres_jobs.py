@@ -72,7 +72,7 @@ def test_refused_rows_and_dead_letters_survive_a_crash_between_a_sink_and_its_er
 ) -> None:
     struck: list[str] = []
 
-    def strike(self: Failpoints, point: str, epoch: int, *sink: str) -> None:
+    def strike(self: Failpoints, point: str, epoch: int, sink: str | None = None) -> None:
         if (self._query, point, epoch, struck) == ("orders", "between_sinks", 0, []):
             struck.append(point)
             raise Crash(point)
@@ -96,7 +96,7 @@ def test_a_server_killed_in_commit_is_waited_for_and_everything_is_there_once(
     killed: list[str] = []
     turn = threading.Lock()
 
-    def kill(self: Failpoints, point: str, epoch: int, *sink: str) -> None:
+    def kill(self: Failpoints, point: str, epoch: int, sink: str | None = None) -> None:
         with turn:
             if point in FAILPOINTS and point not in killed and epoch == 1:
                 killed.append(point)
@@ -185,7 +185,7 @@ def test_a_job_that_has_failed_does_not_wait_for_the_outage_of_another_query_to_
         waiting.set()
         pause(self, seconds)
 
-    def strike(self: Failpoints, point: str, epoch: int, *sink: str) -> None:
+    def strike(self: Failpoints, point: str, epoch: int, sink: str | None = None) -> None:
         if self._query == "orders" and point == "after_log":
             assert waiting.wait(60)
             raise Crash(point)

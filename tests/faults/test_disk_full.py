@@ -93,7 +93,7 @@ def test_a_full_disk_fails_the_job_by_name_and_nothing_is_lost(
 def test_a_disk_that_fills_up_under_the_state_fails_the_job_by_name_and_nothing_is_lost(
     point: str, epoch: int, disk: Path, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def strike(self: Failpoints, reached: str, at: int, *sink: str) -> None:
+    def strike(self: Failpoints, reached: str, at: int, sink: str | None = None) -> None:
         if (reached, at) == (point, epoch):
             fill(disk, 0)
 

@@ -44,8 +44,8 @@ class Strike:
     attempt: int | None
     signal: signal.Signals
 
-    def hits(self, steps: tuple[str, ...], attempt: int, point: str, epoch: int) -> bool:
-        here = point == self.point and (self.step is None or self.step in steps)
+    def hits(self, query: str, sink: str | None, attempt: int, point: str, epoch: int) -> bool:
+        here = point == self.point and self.step in (None, query, sink)
         return here and self.epoch in (None, epoch) and self.attempt in (None, attempt)
 
 
@@ -62,10 +62,9 @@ class Failpoints:
     def from_environment(cls, query: str, attempt: int) -> Failpoints:
         return cls(os.environ.get(VARIABLE, ""), query, attempt)
 
-    def reach(self, point: str, epoch: int, *sink: str) -> None:
-        steps = (self._query, *sink)
+    def reach(self, point: str, epoch: int, sink: str | None = None) -> None:
         for strike in (*self._strikes, *self._filed()):
-            if strike.hits(steps, self._attempt, point, epoch) and self._taken():
+            if strike.hits(self._query, sink, self._attempt, point, epoch) and self._taken():
                 _LOG.warning("struck at %s:%s@%d", strike.step or self._query, point, epoch)
                 os.kill(os.getpid(), strike.signal)
 

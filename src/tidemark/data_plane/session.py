@@ -53,8 +53,9 @@ SETTINGS: tuple[tuple[str, str], ...] = (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
     ),
     (SOURCE_NAMES, "true"),
-    # The default of 100 is less than what the queries and side ports of one job have: each epoch would compile anew.
-    ("spark.sql.codegen.cache.maxEntries", "2000"),
+    # By default 100 generated classes are kept. The queries and side ports of one job have more, some 250 for two
+    # queries with four side ports: each epoch would compile some of them anew.
+    ("spark.sql.codegen.cache.maxEntries", "500"),
     # The compiler refuses what cannot work; Spark's own check also refuses dedup in front of a running aggregate.
     ("spark.sql.streaming.unsupportedOperationCheck", "false"),
     # How often an idle query says so, which is what moves idle time on.
