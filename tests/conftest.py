@@ -27,15 +27,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Shared by the whole run: leave no query running and no setting changed."""
     from tidemark.data_plane.session import create_session
 
-    with quick_java.lasting():
-        session = create_session(
-            "tidemark-tests",
-            driver_memory="1g",
-            parallelism=2,
-            jars=jars.require(jars.CONNECTOR),
-            # A name that has to be quoted on the way to Java.
-            temporary=tmp_path_factory.mktemp('the "temporary" files'),
-        )
+    session = create_session(
+        "tidemark-tests",
+        driver_memory="1g",
+        parallelism=2,
+        jars=jars.require(jars.CONNECTOR),
+        # A name that has to be quoted on the way to Java.
+        temporary=tmp_path_factory.mktemp('the "temporary" files'),
+    )
     yield session
     session.stop()
 
