@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from faults import workload
-from support.quick_java import QUICK_START
+from support import quick_java
 from support.waiting import wait_until
 
 # Far beyond what a start or an epoch takes: only a run that hangs gets there.
@@ -119,7 +119,7 @@ class Start(Protocol):
 def environment(failpoints: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
     chosen = {"TIDEMARK_FAILPOINT": failpoints} if failpoints else {}
-    return {**kept, **chosen, "TIDEMARK_DRIVER_MEMORY": "1g", "JAVA_TOOL_OPTIONS": QUICK_START}
+    return {**kept, **chosen, "TIDEMARK_DRIVER_MEMORY": "1g", quick_java.VARIABLE: quick_java.QUICK_START}
 
 
 def job_folder(folder: Path) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from faults import workload
 from faults.conftest import ended
 from faults.running import Run, job_folder
-from support.quick_java import QUICK_START
+from support import quick_java
 
 pytestmark = [pytest.mark.faults, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -21,7 +21,7 @@ def test_a_driver_that_was_killed_and_started_again_leaves_no_temporary_files(tm
     folder.mkdir()
     workload.prepare(folder)
     scratch = job_folder(folder) / "scratch"
-    variables = {"TMPDIR": str(system), "JAVA_TOOL_OPTIONS": f"{QUICK_START} -Djava.io.tmpdir={system}"}
+    variables = {"TMPDIR": str(system), quick_java.VARIABLE: f"{quick_java.QUICK_START} -Djava.io.tmpdir={system}"}
     with ended(Run(folder, variables=variables)) as run:
         run.wait_for_commits(1)
         artifacts = set(scratch.glob("artifacts-*"))

@@ -39,6 +39,11 @@ def ask(server: PostgresServer, sql: str) -> str:
     return str(value)
 
 
+def postmaster_of(folder: Path) -> int:
+    """The process that all others of the server belong to."""
+    return int((folder / "cluster" / "postmaster.pid").read_text().splitlines()[0])
+
+
 def test_committed_rows_survive_kills_and_stops(postgres: PostgresServer) -> None:
     with psycopg.connect(postgres.url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
@@ -75,7 +80,7 @@ def test_the_dev_command_prints_the_address_and_ends_with_everything_it_started(
         url = command.stdout.readline().strip()
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
-        postmaster = int((folder / "cluster" / "postmaster.pid").read_text().splitlines()[0])
+        postmaster = postmaster_of(folder)
         os.kill(command.pid, number)
         assert command.wait(30) == (0 if number == signal.SIGINT else -signal.SIGKILL)
     wait_until(lambda: not is_alive(postmaster))
@@ -88,7 +93,7 @@ def test_a_frozen_server_ends_with_whoever_started_it() -> None:
     with subprocess.Popen(starter, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "frozen\n"
-        postmaster = int((folder / "cluster" / "postmaster.pid").read_text().splitlines()[0])
+        postmaster = postmaster_of(folder)
         process.kill()
     wait_until(lambda: not is_alive(postmaster))
     shutil.rmtree(folder)

@@ -16,8 +16,8 @@ from faults.chaos.job import DEFINITION, QUERIES, SCHEMA, TOPIC, TOPICS, ledger_
 from faults.chaos.reader import CommittedReader
 from faults.chaos.tables import Tables
 from faults.running import PATIENCE, Outcome, Run, command_line, commits_by_query, job_folder, processes
+from support import quick_java
 from support.cut_connection import Relay, relay_to
-from support.quick_java import QUICK_START
 from support.waiting import wait_until
 
 from tidemark.data_plane.failpoints import STRUCK
@@ -67,7 +67,7 @@ class Stage:
         variables = {
             "KAFKA": f"{HOST}:{self.kafka_relay.port}",
             "PG": f"{password}@{HOST}:{self.postgres_relay.port}/{place}",
-            "JAVA_TOOL_OPTIONS": f"{QUICK_START} {ROOM_FOR_CODE}",
+            quick_java.VARIABLE: f"{quick_java.QUICK_START} {ROOM_FOR_CODE}",
         }
         self.runs.append(Run(folder, failpoints=str(self.armed), variables=variables))
 
