@@ -30,7 +30,8 @@ from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter, open_sinks
 from tidemark.data_plane.epoch.trust import Outgrown, Trust
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
-from tidemark.data_plane.query.frames import QueryFrames, reads_a_node_twice
+from tidemark.data_plane.query.frames import QueryFrames
+from tidemark.data_plane.query.paths import reads_a_node_twice
 from tidemark.data_plane.query_driver import QueryDriver, StopRequested
 from tidemark.data_plane.report.classify import classify
 from tidemark.data_plane.report.executors import ExecutorWatch

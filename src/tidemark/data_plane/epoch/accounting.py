@@ -17,7 +17,7 @@ from tidemark.compiler.plan.plan import (
     QueryPlan,
     WindowPlan,
 )
-from tidemark.data_plane.query.frames import SIDE_PORTS, split_reference
+from tidemark.data_plane.query.paths import SIDE_PORTS, split_reference
 from tidemark.protocol.messages import Accounting, OperatorCounts, SinkCounts, SourceCounts
 
 Observed = Mapping[str, list[Any]]

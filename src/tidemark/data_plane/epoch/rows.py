@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import ExecutionPlan, SinkPlan
-from tidemark.data_plane.query.frames import ORDER, applied_in_order
 from tidemark.data_plane.query.lowering.columns import SYSTEM_NAMES, payload
+from tidemark.data_plane.query.paths import ORDER, applied_in_order
 from tidemark.data_plane.spark_internals import arrow_batches
 
 _KEPT_IN_MEMORY = 8 * 1024 * 1024

@@ -21,8 +21,8 @@ from tidemark.data_plane.epoch.rows import rows_for
 from tidemark.data_plane.epoch.side_ports import EpochSidePorts, SidePorts
 from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter
 from tidemark.data_plane.failpoints import Failpoints
-from tidemark.data_plane.query.frames import split_reference
 from tidemark.data_plane.query.lowering import stateless
+from tidemark.data_plane.query.paths import split_reference
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
 from tidemark.errors import NotFresh, TooManyErrors
 from tidemark.protocol.messages import Warned

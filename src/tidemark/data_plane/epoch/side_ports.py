@@ -12,7 +12,8 @@ from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan, SinkPlan
 from tidemark.connectors.connector import Source
 from tidemark.data_plane.epoch.accounting import EpochCounts, Observed
 from tidemark.data_plane.epoch.late import Arrivals, operators_with_late_rows
-from tidemark.data_plane.query.frames import EpochFrames, side_origins
+from tidemark.data_plane.query.frames import EpochFrames
+from tidemark.data_plane.query.paths import side_origins
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
 
 

@@ -22,7 +22,6 @@ from tidemark.compiler.plan.plan import (
     MapPlan,
     OperatorPlan,
     QueryPlan,
-    SinkPlan,
     SlidingWindow,
     UnionPlan,
     WindowPlan,
@@ -30,71 +29,16 @@ from tidemark.compiler.plan.plan import (
 from tidemark.connectors.connector import FlatJson, Source
 from tidemark.data_plane.query.counting import arrival_metrics, field_metrics, source_metrics
 from tidemark.data_plane.query.lowering import dedup, stateless, window
-from tidemark.data_plane.query.lowering.aggregates import ORDERED
 from tidemark.data_plane.query.lowering.columns import SYSTEM_NAMES, fenced, observe, quoted, tally
 from tidemark.data_plane.query.lowering.decode import fits_flat_json
 from tidemark.data_plane.query.lowering.source import Events, read_events, read_flat_events
+from tidemark.data_plane.query.paths import ORDER, applied_in_order, main_sinks, needs_event_ids, split_reference
 from tidemark.data_plane.session import SOURCE_NAMES
 from tidemark.data_plane.spark_internals import Execution, read_nothing, scan_frame, scanned_files
 from tidemark.schema import SYSTEM_COLUMNS, parse_type
 
-# What puts the rows of a keyed sink in order.
-ORDER = ("_event_time", "_event_id")
-SIDE_PORTS = ("late", "errors")
 # Spark's own estimate must never move: the watermark is handed over by the epoch runner.
 _NEVER = "100000 days"
-
-
-def split_reference(reference: str) -> tuple[str, str]:
-    """`node` or `node.port` as (node, port)."""
-    node, _, port = reference.partition(".")
-    return node, port or "main"
-
-
-def applied_in_order(sink: SinkPlan, plan: ExecutionPlan) -> bool:
-    """Whether several rows of a key may come in one epoch, so that the last in event time must be written last."""
-    if not sink.options.get("key") or sink.options.get("mode") == "append":
-        return False
-    node, port = split_reference(sink.input)
-    return port != "main" or not isinstance(plan.operators.get(node), WindowPlan | AggregatePlan)
-
-
-def reads_a_node_twice(plan: ExecutionPlan, query: QueryPlan) -> bool:
-    """Whether some source or operator is read by several ways, so that it stands several times in Spark's plan."""
-    read = [split_reference(reference)[0] for node in query.operators for reference in plan.operators[node].inputs]
-    return len(read) > len(set(read))
-
-
-def side_origins(plan: ExecutionPlan, query: QueryPlan) -> dict[str, str]:
-    """The sinks that hang, directly or through operators, on a side port, and that port."""
-    found = ((sink, _side_origin(plan, query, plan.sinks[sink].input)) for sink in query.sinks)
-    return {sink: origin for sink, origin in found if origin}
-
-
-def _side_origin(plan: ExecutionPlan, query: QueryPlan, reference: str) -> str | None:
-    node, port = split_reference(reference)
-    if port in SIDE_PORTS:
-        return reference
-    return _side_origin(plan, query, plan.operators[node].inputs[0]) if node in query.side_operators else None
-
-
-def main_sinks(plan: ExecutionPlan, query: QueryPlan) -> list[SinkPlan]:
-    """The sinks that do not hang on a side port."""
-    beside = side_origins(plan, query)
-    return [plan.sinks[sink] for sink in query.sinks if sink not in beside]
-
-
-def needs_event_ids(plan: ExecutionPlan, query: QueryPlan) -> bool:
-    """Whether anything on the main path looks at `_event_id`: by name, to break ties, or to put rows in order."""
-    operators = [plan.operators[node] for node in query.operators]
-    sinks = main_sinks(plan, query)
-    aggregates = [item for operator in operators for item in getattr(operator, "aggregate", ())]
-    return (
-        any("_event_id" in node.model_dump_json() for node in (*operators, *sinks))
-        or any(isinstance(operator, DedupPlan) for operator in operators)
-        or any(item.function in ORDERED for item in aggregates)
-        or any(applied_in_order(sink, plan) for sink in sinks)
-    )
 
 
 class Frames:
@@ -343,12 +287,15 @@ class EpochFrames(Frames):
         self._spark = spark
         self._execution = execution
         self._ingestion_time = F.timestamp_millis(F.lit(ingestion_ms))
+        self._events: dict[str, Events] = {}
 
     def events(self, node: str) -> Events:
         """Every record of a source in this epoch, good and bad."""
-        scan = _Scan(self._spark, self._execution.epoch_leaf(f"source:{node}"))
-        records = self._sources[node].reread(self._spark, scan)
-        return read_events(records, self.plan.sources[node], self._ingestion_time)
+        if node not in self._events:
+            scan = _Scan(self._spark, self._execution.epoch_leaf(f"source:{node}"))
+            records = self._sources[node].reread(self._spark, scan)
+            self._events[node] = read_events(records, self.plan.sources[node], self._ingestion_time)
+        return self._events[node]
 
     def recount(self, node: str) -> list[Any]:
         """What a source counted in this epoch, leaving out events that are too far ahead of their ingestion."""

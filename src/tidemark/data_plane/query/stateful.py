@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark.compiler.plan.plan import AggregatePlan, DedupPlan, ExecutionPlan, QueryPlan, WindowPlan
-from tidemark.data_plane.query.frames import split_reference
+from tidemark.data_plane.query.paths import split_reference
 
 STATEFUL = (AggregatePlan, DedupPlan, WindowPlan)
 
