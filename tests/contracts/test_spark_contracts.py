@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,19 @@ def test_a_tick_between_epochs_closes_windows(feed: Feed, checkpoint: Path) -> N
         epochs.execution.tick_watermark(253_402_300_799_000)
         epochs.run()
     assert epochs.all_rows() == [(0, 60, 1), (60, 120, 1)]
+
+
+def test_a_tick_may_come_while_an_epoch_is_planned(feed: Feed, checkpoint: Path) -> None:
+    feed.add(("a", 0), ("a", 70))
+    ticks = count(1)
+    with Epochs(per_minute(feed.stream()), checkpoint) as epochs:
+        epochs.run()
+        # Spark notices some of the ticks, and runs an epoch for each of those.
+        while epochs.query.isActive and len(epochs.rows) < 25:
+            epochs.execution.tick_watermark(next(ticks))
+        epochs.execution.tick_watermark(60_000)
+        epochs.run()
+    assert epochs.all_rows() == [(0, 60, 1)]
 
 
 def test_while_the_progress_lock_is_held_no_epoch_is_planned(feed: Feed, checkpoint: Path) -> None:
@@ -438,6 +452,27 @@ def test_java_keeps_its_temporary_files_where_it_is_told(spark: SparkSession) ->
     assert 'the "temporary" files' in folder.name
     assert any(folder.glob("artifacts-*"))
     assert any(folder.glob("blockmgr-*"))
+
+
+def test_a_column_is_built_with_one_question_to_java(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions: list[str] = []
+    client = type(spark.sparkContext._gateway._gateway_client)  # type: ignore[union-attr]
+    ask = client.send_command
+
+    def heard(self: Any, command: str, *more: Any, **named: Any) -> Any:
+        questions.append(command.partition("\n")[0])
+        return ask(self, command, *more, **named)
+
+    F.col("known")
+    monkeypatch.setattr(client, "send_command", heard)
+    F.col("a")
+    # Besides, Java is told of objects that are not needed any more.
+    assert [question for question in questions if question != "m"] == ["c"]
+
+
+def test_workers_take_pyspark_as_it_is_installed(spark: SparkSession) -> None:
+    taken = spark.sparkContext.parallelize([0], 1).map(lambda _: str(__import__("pyspark").__file__)).first()
+    assert ".zip" not in taken
 
 
 def test_text_cannot_name_a_file_as_a_table(spark: SparkSession) -> None:

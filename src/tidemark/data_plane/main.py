@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -65,6 +66,7 @@ def _run(spec: RunSpec, send: Callable[[Message], None], link: ControlLink | Non
         driver_memory=spec.driver_memory,
         parallelism=parallelism,
         jars=_jars(spec.plan),
+        temporary=Path(tempfile.gettempdir()),
     )
     prepare_state(spec, spark, send)
     job = JobDriver(spec, spark, send)

@@ -13,7 +13,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tidemark import class_archive, local_files
-from tidemark.data_plane.spark_internals import java_is_running
+from tidemark.data_plane.spark_internals import java_is_running, remember_functions
+from tidemark.data_plane.worker_python import make_worker_python
 from tidemark.errors import EnvironmentFault
 
 _LOOPBACK = "127.0.0.1"
@@ -56,6 +57,8 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     # By default 100 generated classes are kept. The queries and side ports of one job have more, some 250 for two
     # queries with four side ports: each epoch would compile some of them anew.
     ("spark.sql.codegen.cache.maxEntries", "500"),
+    # Else each column that is built asks Java a dozen times where in Python it was built, for error messages.
+    ("spark.python.sql.dataFrameDebugging.enabled", "false"),
     # The compiler refuses what cannot work; Spark's own check also refuses dedup in front of a running aggregate.
     ("spark.sql.streaming.unsupportedOperationCheck", "false"),
     # How often an idle query says so, which is what moves idle time on.
@@ -125,10 +128,12 @@ def create_session(
 ) -> SparkSession:
     """Starts (or joins) the Spark session of this process with Tidemark's settings; `jars` are beside Spark's own.
 
-    Its JVM keeps temporary files in `temporary`, else where this process does: one that is killed leaves them there.
+    It keeps temporary files in `temporary`, else where this process does: one that is killed leaves them there.
     With `archive_classes_to`, Java writes the classes it has used into that file when it ends.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_PYTHON" not in os.environ:
+        own_workers = temporary if master.startswith("local") else None
+        os.environ["PYSPARK_PYTHON"] = make_worker_python(own_workers) if own_workers else sys.executable
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     builder = SparkSession.builder.appName(app_name).master(master)
@@ -147,4 +152,5 @@ def create_session(
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    remember_functions(session)
     return session

@@ -153,13 +153,21 @@ class Execution:
             lock.unlock()
 
     def tick_watermark(self, watermark_ms: int) -> None:
-        """Moves the watermark between epochs; Spark then runs an epoch without data if something can close."""
+        """Moves the watermark; Spark then runs an epoch without data if something can close.
+
+        An epoch that is on its way keeps the watermark it was logged with, and what it was planned from.
+        """
         with self.between_epochs():
             last = self._execution.lastExecution()
-            if last is not None:
+            if last is not None and not self._epoch_is_on_its_way():
                 # Without this Spark asserts that a batch keeps the watermark it was first planned with.
                 last.watermarkPropagator().purge(last.currentBatchId() + 2)
             self._execution.watermarkTracker().setWatermark(watermark_ms)
+
+    def _epoch_is_on_its_way(self) -> bool:
+        """Whether Spark has logged an epoch and not committed it; it does both under the lock of `between_epochs`."""
+        logged, committed = self._execution.offsetLog(), self._execution.commitLog()
+        return bool(logged.getLatestBatchId() != committed.getLatestBatchId())
 
     def epoch_leaf(self, observation: str) -> JavaObject:
         """The scan under the `observe` of that name in the plan of the epoch."""
@@ -211,6 +219,29 @@ def lost_executors(spark: SparkSession) -> list[LostExecutor]:
 def _first_line(text: JavaObject) -> str:
     """Of an optional text of Scala's; the lines that follow are stack traces and advice."""
     return str(text.get()).strip().split("\n")[0] if text.isDefined() else ""
+
+
+def remember_functions(spark: SparkSession) -> None:
+    """Spares two of the three questions that PySpark asks Java for every column it builds: what a function is.
+
+    Relies on py4j's view of Java, which is asked for these names, finding what was put into it itself.
+    """
+    view = spark._jvm
+    for name in ("org.apache.spark.sql.functions", "functions", "PythonUtils"):
+        if name not in vars(view):
+            setattr(view, name, _Known(getattr(view, name)))
+
+
+class _Known:
+    """A Java class whose static members are looked up once."""
+
+    def __init__(self, java_class: JavaObject) -> None:
+        self._class = java_class
+
+    def __getattr__(self, name: str) -> JavaObject:
+        member = getattr(self._class, name)
+        setattr(self, name, member)
+        return member
 
 
 def java_is_running() -> bool:
