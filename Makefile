@@ -20,9 +20,10 @@ demo: setup ## run a generated online shop through a real job and show the resul
 	@$(BIN)/tidemark demo
 
 # Three at a time, each with a Spark session, a broker and a database of its own; what is timed then runs in two.
-test: lint types contracts ## everything CI checks: lint, types, import contracts and all tests
+test: setup ## everything CI checks: lint, types, import contracts and all tests
+	$(MAKE) --no-print-directory --jobs 2 lint types contracts
 	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile --no-loadscope-reorder
-	$(BIN)/pytest -m timed --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest tests/faults -m timed --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup ## style and formatting
 	$(BIN)/ruff check .

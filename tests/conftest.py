@@ -72,6 +72,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("timed") and "faults" not in item.path.parts:
+            raise pytest.UsageError(f"{item.nodeid}: `make test` looks for timed tests in tests/faults alone")
     longest = {file: max(map(_weight, of_file)) for file, of_file in groupby(items, lambda item: item.path)}
     items.sort(key=lambda item: -longest[item.path])
 

@@ -90,9 +90,9 @@ def test_savepoints_are_taken_listed_shown_restored_and_deleted(server: Server) 
     file = job_file(server, "copied")
     refused = command(server, "jobs", "submit", file, "--from-savepoint", taken["savepoint_id"])
     assert (refused.code, "repeat_output" in refused.err) == (2, True)
-    made = command(
-        server, "jobs", "submit", file, "--from-savepoint", taken["savepoint_id"], "--accept", "repeat_output"
-    )
+    restored = ("--from-savepoint", taken["savepoint_id"], "--accept", "repeat_output")
+    # A savepoint that a job is being restored from cannot be deleted.
+    made = command(server, "jobs", "submit", file, *restored, "--wait")
     assert made.code == 0, made.err
     assert "deleted" in command(server, "savepoints", "delete", taken["savepoint_id"]).out
     assert command(server, "savepoints", "show", taken["savepoint_id"]).code == 2

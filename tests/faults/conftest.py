@@ -13,6 +13,7 @@ import pytest
 from faults import workload
 from faults.running import Run, Start, commits
 from faults.undisturbed import Undisturbed
+from support import quick_java
 from support.measured import MEASURED
 
 
@@ -40,11 +41,25 @@ def _run_undisturbed(folder: Path) -> Undisturbed:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def system_temporary(tmp_path: Path) -> Path:
+    """What the runs of `start` take for the system's temporary folder."""
+    folder = tmp_path / "system"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def start(tmp_path: Path, system_temporary: Path) -> Iterator[Start]:
     """Starts runs of the workload in the test's folder; none of them outlives the test."""
     workload.prepare(tmp_path)
+    java = f"{quick_java.QUICK_START} -Djava.io.tmpdir={system_temporary}"
+    variables = {"TMPDIR": str(system_temporary), quick_java.VARIABLE: java}
+
+    def started(*options: str, failpoints: str = "") -> Run:
+        return stack.enter_context(ended(Run(tmp_path, *options, failpoints=failpoints, variables=variables)))
+
     with ExitStack() as stack:
-        yield lambda *options, failpoints="": stack.enter_context(ended(Run(tmp_path, *options, failpoints=failpoints)))
+        yield started
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""The other ways to die: the JVM alone, the supervisor with a frozen driver, the supervisor alone, Ctrl-C."""
+"""The other ways to die: the JVM alone, the supervisor with a frozen driver, the supervisor alone, Ctrl-C.
+
+What a killed driver cannot clean up is cleaned by the next one: nothing stays in the system's temporary folder.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults.running import Run, Start, commits, processes
+from faults.running import Run, Start, commits, job_folder, processes
 from faults.undisturbed import Undisturbed
 from support.processes import freeze, is_alive
 from support.waiting import wait_until
@@ -18,9 +21,15 @@ pytestmark = [pytest.mark.faults, pytest.mark.timed, pytest.mark.spark, pytest.m
 
 
 def test_a_run_goes_on_after_the_death_of_any_of_its_processes(
-    tmp_path: Path, start: Start, undisturbed: Undisturbed, report: Callable[[str], None]
+    tmp_path: Path,
+    system_temporary: Path,
+    start: Start,
+    undisturbed: Undisturbed,
+    report: Callable[[str], None],
 ) -> None:
     first = start("--until-drained")
+    first.wait_for_commits(2)
+    left_behind = set((job_folder(tmp_path) / "scratch").glob("artifacts-*"))
     _kill_the_jvm(first, undisturbed, report)
     frozen = _freeze_the_driver_and_kill_the_supervisor(first)
 
@@ -36,10 +45,12 @@ def test_a_run_goes_on_after_the_death_of_any_of_its_processes(
     outcome = last.wait()
     assert last.attempts() == [5]
     undisturbed.assert_equalled_by(tmp_path, outcome)
+    assert left_behind
+    assert not any(each.exists() for each in left_behind)
+    assert list(system_temporary.iterdir()) == []
 
 
 def _kill_the_jvm(run: Run, undisturbed: Undisturbed, report: Callable[[str], None]) -> None:
-    run.wait_for_commits(2)
     _refuse_a_second_run(run.folder)
     driver = run.driver()
     os.kill(run.jvm(), signal.SIGKILL)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 
 VARIABLE = "JAVA_TOOL_OPTIONS"
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Without that compiler Java reserves a fifth of the usual room for compiled code, which a run of minutes fills: it
+# threw code away and compiled it anew.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 
 def choose() -> None:

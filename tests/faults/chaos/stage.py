@@ -16,7 +16,6 @@ from faults.chaos.job import DEFINITION, QUERIES, SCHEMA, TOPIC, TOPICS, ledger_
 from faults.chaos.reader import CommittedReader
 from faults.chaos.tables import Tables
 from faults.running import PATIENCE, Outcome, Run, command_line, commits_by_query, job_folder, processes
-from support import quick_java
 from support.cut_connection import Relay, relay_to
 from support.waiting import wait_until
 
@@ -25,9 +24,6 @@ from tidemark.testing.kafka_broker import KafkaBroker
 from tidemark.testing.kafka_topics import Topics
 from tidemark.testing.ports import HOST, free_ports
 from tidemark.testing.postgres_server import PostgresServer, running_postgres
-
-# Code that is not optimised gets a fifth of the usual room, which a run of minutes fills.
-ROOM_FOR_CODE = "-XX:ReservedCodeCacheSize=240m"
 
 
 @dataclass
@@ -67,7 +63,6 @@ class Stage:
         variables = {
             "KAFKA": f"{HOST}:{self.kafka_relay.port}",
             "PG": f"{password}@{HOST}:{self.postgres_relay.port}/{place}",
-            quick_java.VARIABLE: f"{quick_java.QUICK_START} {ROOM_FOR_CODE}",
         }
         self.runs.append(Run(folder, failpoints=str(self.armed), variables=variables))
 

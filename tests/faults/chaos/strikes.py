@@ -16,7 +16,7 @@ from faults.chaos.job import QUERIES
 from faults.chaos.stage import Stage
 from faults.running import PATIENCE, Run, driver_log, processes
 from support.cut_connection import Relay
-from support.processes import is_alive
+from support.processes import is_alive, is_stopped
 from support.waiting import wait_until
 
 from tidemark.data_plane.failpoints import POINTS
@@ -85,6 +85,8 @@ def zombie(at_step: str, refuser: str, stage: Stage, chance: Random) -> Struck:
     stage.arm(f"{at_step}!SIGSTOP")
     at = stage.wait_for_strike()
     driver = old.driver()
+    # It stops itself a moment after it says so; woken up before that, it would stop for good.
+    wait_until(lambda: is_stopped(driver), PATIENCE)
     old.signal(signal.SIGSTOP)
     os.killpg(driver, signal.SIGSTOP)
     stage.start(stage.move())
