@@ -19,6 +19,7 @@ from support.processes import is_stopped
 from support.waiting import wait_until
 
 from tidemark.connectors.kafka import sink as sink_module
+from tidemark.connectors.kafka.group import GroupOffsets
 from tidemark.connectors.kafka.sink import KafkaSink
 from tidemark.errors import SinkUnavailable
 from tidemark.testing.kafka_broker import KafkaBroker
@@ -77,7 +78,7 @@ def test_a_zombie_is_refused(kafka_broker: KafkaBroker, topics: Topics, name: st
     assert nobody_waits(topics, name)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def mortal_broker() -> Iterator[KafkaBroker]:
     with KafkaBroker() as broker:
         yield broker
@@ -112,6 +113,19 @@ def test_a_broker_killed_in_the_middle_and_in_the_commit(
     assert numbers(topics, name) == list(range(3 * ROWS))
     assert nobody_waits(topics, name)
     sink.close()
+
+
+def test_offsets_that_are_noted_in_an_outage_reach_their_group(mortal_broker: KafkaBroker, name: str) -> None:
+    topics = Topics(mortal_broker.servers)
+    topics.create(name)
+    noted = GroupOffsets({"bootstrap.servers": mortal_broker.servers}, name)
+    noted.note({name: {"0": 1}})
+    wait_until(lambda: topics.group_offsets(name) == {(name, 0): 1})
+    mortal_broker.kill()
+    noted.note({name: {"0": 2}})
+    mortal_broker.start()
+    wait_until(lambda: Topics(mortal_broker.servers).group_offsets(name) == {(name, 0): 2})
+    noted.close()
 
 
 def settled(sink: KafkaSink, epoch: int) -> bool:

@@ -78,6 +78,7 @@ UNAVAILABLE = frozenset(
         KafkaError._TIMED_OUT,
         KafkaError._TIMED_OUT_QUEUE,
         KafkaError._TRANSPORT,
+        KafkaError._WAIT_COORD,
     }
 )
 

@@ -1,29 +1,33 @@
 """The offsets of done epochs in a consumer group, for lag tools. The job itself never reads them.
 
 A thread of its own sends them, always the newest. A failure is told in the log and stops nothing.
+They go through a consumer that reads nothing: the administration's call for it ends the whole process (librdkafka
+2.16) when brokers are gone for longer than its timeout and then come back.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
+from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tidemark.connectors.kafka.faults import error_of, may_work_later
 
 _LOG = logging.getLogger(__name__)
-_REQUEST_SECONDS = 20.0
 _CLOSE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.2
+# A consumer that waits for brokers knocks ten times a second and tells of each time; others tell of the outage.
+_PATIENTLY = {"reconnect.backoff.ms": 1_000, "log_level": 2}
 
 Positions = dict[str, dict[str, int]]
 
 
 class GroupOffsets:
-    def __init__(self, admin: AdminClient, group: str) -> None:
-        self._admin = admin
+    def __init__(self, settings: Mapping[str, Any], group: str) -> None:
+        self._settings = settings
         self._group = group
         self._changed = threading.Condition()
         self._newest: Positions | None = None
@@ -49,11 +53,13 @@ class GroupOffsets:
             self._thread.join(_CLOSE_SECONDS)
 
     def _run(self) -> None:
+        consumer = Consumer({**self._settings, **_PATIENTLY, "group.id": self._group, "enable.auto.commit": False})
         while (positions := self._next()) is not None:
-            problem = self._send(positions)
+            problem = _send(consumer, positions)
             if problem is not None and may_work_later(problem):
                 self._keep(positions)
             self._complain(problem)
+        consumer.close()
 
     def _next(self) -> Positions | None:
         """Waits for something to send; None when nothing is left at the end."""
@@ -68,22 +74,23 @@ class GroupOffsets:
             self._changed.wait_for(lambda: self._newest is not None, _PAUSE_SECONDS)
             self._newest = self._newest or positions
 
-    def _send(self, positions: Positions) -> KafkaError | None:
-        where = [
-            TopicPartition(topic, int(partition), offset)
-            for topic, offsets in positions.items()
-            for partition, offset in offsets.items()
-        ]
-        request = [ConsumerGroupTopicPartitions(self._group, where)]
-        try:
-            (sent,) = self._admin.alter_consumer_group_offsets(request, request_timeout=_REQUEST_SECONDS).values()
-            return next((each.error for each in sent.result().topic_partitions if each.error), None)
-        except KafkaException as refused:
-            return error_of(refused)
-
     def _complain(self, problem: KafkaError | None) -> None:
         """Once for each new reason."""
         reason = problem.str() if problem is not None else ""
         if reason and reason != self._complaint:
             _LOG.warning("the offsets could not be noted in the consumer group %s: %s", self._group, reason)
         self._complaint = reason
+
+
+def _send(consumer: Consumer, positions: Positions) -> KafkaError | None:
+    """Waits for brokers that are away."""
+    where = [
+        TopicPartition(topic, int(partition), offset)
+        for topic, offsets in positions.items()
+        for partition, offset in offsets.items()
+    ]
+    try:
+        sent = consumer.commit(offsets=where, asynchronous=False)
+        return next((each.error for each in sent or () if each.error), None)
+    except KafkaException as refused:
+        return error_of(refused)

@@ -36,6 +36,7 @@ class KafkaSource:
         self._context = context
         self._options = context.options
         self._topics: list[str] = context.options["topics"]
+        self._settings = librdkafka_settings(context.options, context.base)
         self._counts: dict[str, int] = {}
 
     # --- partitions -------------------------------------------------------------------------------------------
@@ -172,11 +173,11 @@ class KafkaSource:
 
     @cached_property
     def _admin(self) -> AdminClient:
-        return open_admin(librdkafka_settings(self._options, self._context.base))
+        return open_admin(self._settings)
 
     @cached_property
     def _noted(self) -> GroupOffsets:
-        return GroupOffsets(self._admin, self._group)
+        return GroupOffsets(self._settings, self._group)
 
 
 def _renamed(name: str) -> str:
