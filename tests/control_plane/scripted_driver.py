@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -53,7 +54,7 @@ def call(method: str, path: str, body: object = None, timeout: float = 5.0) -> A
     except HTTPError as error:
         note("refused", status=error.code, text=error.read().decode())
         return None
-    except (URLError, OSError):
+    except (URLError, OSError, HTTPException):
         return None
 
 
