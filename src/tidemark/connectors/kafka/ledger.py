@@ -77,15 +77,14 @@ def prepare_compacted(admin: AdminClient, topic: str, settings: dict[str, str], 
 
 
 class Ledger:
-    def __init__(self, context: SinkContext, settings: dict[str, Any], admin: AdminClient) -> None:
+    def __init__(self, context: SinkContext, settings: dict[str, Any]) -> None:
         self._context = context
         self._settings = settings
-        self._admin = admin
         self.topic = f"{context.options['namespace']}.{context.job}.{context.sink}.ledger"
         self.key = f"{context.lineage}/{context.sink}".encode()
 
-    def prepare(self) -> None:
-        prepare_compacted(self._admin, self.topic, COMPACTED, self._context.sink)
+    def prepare(self, admin: AdminClient) -> None:
+        prepare_compacted(admin, self.topic, COMPACTED, self._context.sink)
 
     def check_turn(self, marker: Marker | None) -> None:
         """Raises Fenced when a newer attempt has been here."""

@@ -34,16 +34,15 @@ Send = Callable[[str, bytes, bytes | None, Headers], None]
 class RefusedTopic:
     """Pieces have the same keys in every epoch, so that compaction leaves those of the newest one."""
 
-    def __init__(self, context: SinkContext, settings: dict[str, Any], admin: AdminClient) -> None:
+    def __init__(self, context: SinkContext, settings: dict[str, Any]) -> None:
         self._context = context
         self._settings = settings
-        self._admin = admin
         self.name = f"{context.options['namespace']}.{context.job}.{context.sink}.refused"
 
-    def prepare(self) -> None:
+    def prepare(self, admin: AdminClient) -> None:
         """Only when something reads the port: a job without such rows needs no right to another topic."""
         if self._context.keeps_refused:
-            prepare_compacted(self._admin, self.name, _SETTINGS, self._context.sink)
+            prepare_compacted(admin, self.name, _SETTINGS, self._context.sink)
 
     def keeping(self, largest: int, send: Send) -> Keeping:
         size = min(_LONGEST_PIECE, largest - OVERHEAD - _ROOM_FOR_KEY)

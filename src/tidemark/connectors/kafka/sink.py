@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from tidemark.connectors.chunks import computed_chunks
 from tidemark.connectors.connector import EpochRows, Sink, SinkContext
@@ -69,6 +70,8 @@ class KafkaSink:
         self._settings = librdkafka_settings(context.options, context.base)
         types = {column.name: parse_type(column.type) for column in context.columns}
         self._encoder = RecordEncoder(types, context.options.get("key") or (), context.options["format"])
+        self._ledger = Ledger(context, self._settings)
+        self._refused = RefusedTopic(context, self._settings)
         self._largest = _USUAL_LARGEST
         self._producer: Producer | None = None
         self._marker = Marker(context.attempt)
@@ -77,15 +80,11 @@ class KafkaSink:
     def open(self) -> int | None:
         self.close()
         with self._named_faults():
-            self._admin = open_admin(self._settings)
-            create_missing_topic(self._admin, self._topic, settings=self._new_topic_settings())
-            self._ledger = Ledger(self._context, self._settings, self._admin)
-            self._ledger.prepare()
-            self._refused = RefusedTopic(self._context, self._settings, self._admin)
-            self._refused.prepare()
-            # Before anything is taken from it: a newer attempt must not be disturbed.
-            self._ledger.check_turn(self._ledger.peek())
-            self._take_over()
+            admin = open_admin(self._settings)
+            create_missing_topic(admin, self._topic, settings=self._new_topic_settings())
+            self._ledger.prepare(admin)
+            self._refused.prepare(admin)
+            self._take_over(admin)
         return self._marker.epoch
 
     def held(self, epoch: int) -> int | None:
@@ -132,16 +131,17 @@ class KafkaSink:
 
     def _ready(self) -> None:
         if self._producer is None:
-            self._ledger.check_turn(self._ledger.peek())
-            self._take_over()
+            self._take_over(open_admin(self._settings))
 
     def _new_topic_settings(self) -> dict[str, str]:
         has_reasons = any(column.name == "_error_code" for column in self._context.columns)
         return _DEAD_LETTERS if has_reasons else {}
 
-    def _take_over(self) -> None:
+    def _take_over(self, admin: AdminClient) -> None:
         """Fences every older producer and ends what one of them left open; then the marker can be trusted."""
-        self._largest = int(topic_settings(self._admin, self._topic).get("max.message.bytes", _USUAL_LARGEST))
+        # Before anything is taken from it: a newer attempt must not be disturbed.
+        self._ledger.check_turn(self._ledger.peek())
+        self._largest = int(topic_settings(admin, self._topic).get("max.message.bytes", _USUAL_LARGEST))
         producer = Producer(self._producer_settings())
         producer.init_transactions(_TAKE_OVER_SECONDS)
         marker = self._ledger.read()

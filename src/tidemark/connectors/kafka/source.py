@@ -154,6 +154,8 @@ class KafkaSource:
 
     def close(self) -> None:
         self._noted.close()
+        # Its threads look for brokers as long as it is there.
+        vars(self).pop("_admin", None)
 
     def _positions(self, offsets: Mapping[str, Any]) -> dict[int, int]:
         """Spark's offsets by partition of this source."""
