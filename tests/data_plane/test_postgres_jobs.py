@@ -11,7 +11,10 @@ import pytest
 from connectors.postgres.writing import query, run
 from data_plane.postgres_shop import JOB, POISON, Shop, write_orders
 from pyspark.sql import SparkSession
+from support.waiting import wait_until
 
+from tidemark.connectors.postgres.sink import PostgresSink
+from tidemark.data_plane import job_driver
 from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.errors import Retry, SinkDenied, SinkUnavailable
@@ -199,6 +202,37 @@ def test_a_job_that_has_failed_does_not_wait_for_the_outage_of_another_query_to_
     finally:
         postgres.start()
     assert time.monotonic() - began < 60
+    monkeypatch.undo()
+    monkeypatch.setenv("PG", database)
+    assert shop.drain().state == "FINISHED"
+    assert_complete(shop, database)
+
+
+def test_a_job_that_has_failed_does_not_wait_for_a_server_that_says_nothing(
+    shop: Shop, database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+    held = PostgresSink.held
+
+    def note_asked(self: PostgresSink, epoch: int) -> int | None:
+        asked.set()
+        return held(self, epoch)
+
+    def strike(self: Failpoints, point: str, epoch: int, sink: str | None = None) -> None:
+        if self._query == "orders" and point == "after_log":
+            assert asked.wait(60)
+            raise Crash(point)
+
+    monkeypatch.setattr(PostgresSink, "held", note_asked)
+    monkeypatch.setattr(Failpoints, "reach", strike)
+    monkeypatch.setattr(job_driver, "_LEAVING_SECONDS", 2.0)
+    try:
+        with pytest.raises(Crash):
+            shop.drain(lambda message: postgres.freeze() if isinstance(message, Started) else None)
+        assert [query.name for query in shop.spark.streams.active] == ["per_minute"]
+    finally:
+        postgres.thaw()
+    wait_until(lambda: not shop.spark.streams.active)
     monkeypatch.undo()
     monkeypatch.setenv("PG", database)
     assert shop.drain().state == "FINISHED"

@@ -51,6 +51,7 @@ _LOG = logging.getLogger(__name__)
 _FINISHED = "finished"
 _REFUSED = "_refused"  # no id of a query begins so
 _STOP_SECONDS = 600.0
+_LEAVING_SECONDS = 10.0
 _LOOK_AROUND = 0.5
 
 
@@ -112,8 +113,8 @@ class JobDriver:
         except (PySparkException, Py4JError) as problem:
             raise classify(problem) from problem
         finally:
-            self._abandon_queries()
-            self._close()
+            if self._abandon_queries():
+                self._close()
 
     def ask_stop(self) -> None:
         self._stop_asked.set()
@@ -234,13 +235,20 @@ class JobDriver:
         self._board.stopped()
         self._look_at_status("STOPPING")
 
-    def _abandon_queries(self) -> None:
-        """After a failure: no query of the job goes on when one of them cannot, nor waits for a sink to come back."""
+    def _abandon_queries(self) -> bool:
+        """After a failure: no query of the job goes on when one of them cannot, nor waits for a sink to come back.
+
+        False when one of them did not end, because a sink of it neither answers nor hangs up: it ends with the process.
+        """
         self._stop_asked.set()
-        if jvm_is_alive(self._spark):
-            for driver in self.queries:
-                if driver.started and driver.query.isActive:
-                    driver.query.stop()
+        left = [driver for driver in self.queries if driver.started] if jvm_is_alive(self._spark) else []
+        leaving = [threading.Thread(target=driver.abandon, daemon=True) for driver in left]
+        for thread in leaving:
+            thread.start()
+        deadline = time.monotonic() + _LEAVING_SECONDS
+        for thread in leaving:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in leaving)
 
     def _close(self) -> None:
         for sink in self._sinks:

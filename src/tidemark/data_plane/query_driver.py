@@ -6,11 +6,14 @@ nor downtime makes anything late.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
@@ -29,6 +32,7 @@ from tidemark.data_plane.report.measures import EpochMeasures, TaskTimes, busy_s
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
 from tidemark.protocol.messages import EpochCommitted
 
+_LOG = logging.getLogger(__name__)
 _STARTING = 60.0
 _MOVES_KEPT = 100
 
@@ -297,6 +301,13 @@ class QueryDriver:
         with self._in_trust(facts):
             frame.write.format("noop").mode("append").save()
         self._hand_over_watermark()
+
+    def abandon(self) -> None:
+        """Ends the query wherever it is; its epoch is replayed by the next start."""
+        try:
+            self._query.stop()
+        except (PySparkException, Py4JError) as problem:
+            _LOG.warning("query %s could not be stopped: %s", self.id, problem)
 
     def stop(self, deadline: float) -> None:
         """Stops at an epoch boundary: the running epoch is finished and committed, no other is begun."""
