@@ -1,4 +1,4 @@
-"""What set-up makes once for an environment lies here: jars, the class for local files, the archive of classes."""
+"""What set-up makes once for an environment lies here: jars, the class for local files, archives of classes."""
 
 from __future__ import annotations
 

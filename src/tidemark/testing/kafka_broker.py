@@ -22,7 +22,7 @@ from typing import Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tidemark import jars
+from tidemark import jars, prepared
 from tidemark.errors import EnvironmentFault
 from tidemark.java import require_java
 from tidemark.testing.ports import HOST, free_ports
@@ -59,6 +59,7 @@ class KafkaBroker:
 
     `listeners` adds protected ones by name, as `{"SASL_SSL": {setting: value}}`: the settings of that listener
     without its prefix. `scram_users` are (name, password) pairs for SCRAM. `settings` are the broker's own.
+    With `archive_classes_to`, Java writes the classes it has used into that file when the broker is stopped.
     """
 
     def __init__(
@@ -69,12 +70,14 @@ class KafkaBroker:
         settings: Mapping[str, str] | None = None,
         listeners: Mapping[str, Mapping[str, str]] | None = None,
         scram_users: Mapping[str, str] | None = None,
+        archive_classes_to: Path | None = None,
     ) -> None:
         self._keeps_data = data is not None
         self._data = data or Path(tempfile.mkdtemp(prefix="tidemark-kafka-"))
         self._settings = dict(settings or {})
         self._listeners = {name: dict(values) for name, values in (listeners or {}).items()}
         self._scram_users = dict(scram_users or {})
+        self._archive_classes_to = archive_classes_to
         taken = free_ports(2 + len(self._listeners))
         self._ports = {"PLAINTEXT": port or taken.pop(), **{name: taken.pop() for name in self._listeners}}
         self._controller = taken.pop()
@@ -127,7 +130,7 @@ class KafkaBroker:
         with self.log.open("ab") as log:
             if not (self._data / "log" / "meta.properties").exists():
                 self._format(classpath, properties, log.fileno())
-            command = [require_java(), *_HEAP, "-cp", classpath, "kafka.Kafka", str(properties)]
+            command = [*_java(self._archive_classes_to), "-cp", classpath, "kafka.Kafka", str(properties)]
             self._process = _in_own_group(command, log.fileno())
         guard = ["sh", "-c", _GUARD, "guard", str(self._process.pid)]
         self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, start_new_session=True)
@@ -192,7 +195,7 @@ class KafkaBroker:
 
     def _format(self, classpath: str, properties: Path, log: int) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = [require_java(), *_HEAP, "-cp", classpath, "kafka.tools.StorageTool", "format"]
+        command = [*_java(), "-cp", classpath, "kafka.tools.StorageTool", "format"]
         command += [f"--cluster-id={cluster}", "--config", str(properties)]
         for name, password in self._scram_users.items():
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
@@ -232,6 +235,20 @@ class KafkaBroker:
         self.kill()
         if not self._keeps_data:
             shutil.rmtree(self._data, ignore_errors=True)
+
+
+def class_archive() -> Path:
+    """Where set-up puts the broker's classes as Java has them in memory: it then starts in half the time."""
+    return prepared.folder() / "broker-classes.jsa"
+
+
+def _java(archive_classes_to: Path | None = None) -> list[str]:
+    archive = class_archive()
+    if archive_classes_to is not None:
+        option = [f"-XX:ArchiveClassesAtExit={archive_classes_to}"]
+    else:
+        option = [f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else []
+    return [require_java(), *_HEAP, *option]
 
 
 def _in_own_group(command: list[str], log: int) -> subprocess.Popen[bytes]:
