@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -21,6 +19,7 @@ from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan
 from tidemark.connectors.connector import GrowingSource, NotedSource, Sink, SinkContext, Source, SourceContext
 from tidemark.connectors.runtime import SINKS, SOURCES
 from tidemark.data_plane.checkpoint import Checkpoint, Note
+from tidemark.data_plane.endpoints import Endpoints
 from tidemark.data_plane.epoch.accounting import added
 from tidemark.data_plane.epoch.progress import Progress, to_datetime
 from tidemark.data_plane.epoch.refused import RefusedRows
@@ -33,18 +32,16 @@ from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.query.frames import QueryFrames
 from tidemark.data_plane.query.paths import reads_a_node_twice
 from tidemark.data_plane.query_driver import QueryDriver, StopRequested
-from tidemark.data_plane.report.classify import classify
+from tidemark.data_plane.report.classify import classify, java_is_gone
 from tidemark.data_plane.report.executors import ExecutorWatch
 from tidemark.data_plane.report.measures import TaskTimes
 from tidemark.data_plane.report.status import QueryBoard, StatusBoard
-from tidemark.data_plane.secrets import resolve
-from tidemark.data_plane.spark_internals import jvm_is_alive, listening
+from tidemark.data_plane.spark_internals import java_ends, jvm_is_alive, listening
 from tidemark.durable import write_atomically
 from tidemark.errors import EngineFault, SourceFailure
 from tidemark.generations import Generations
 from tidemark.protocol.message import Message
-from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, RunSpec, Started
-from tidemark.stored_secrets import StoredSecrets, variables
+from tidemark.protocol.messages import Accounting, Ended, RunSpec, Started
 from tidemark.watermarks import smallest_watermark
 
 _LOG = logging.getLogger(__name__)
@@ -52,6 +49,7 @@ _FINISHED = "finished"
 _REFUSED = "_refused"  # no id of a query begins so
 _STOP_SECONDS = 600.0
 _LEAVING_SECONDS = 10.0
+_DYING_SECONDS = 0.5
 _LOOK_AROUND = 0.5
 
 
@@ -71,12 +69,12 @@ class JobDriver:
         self._spark = spark
         self._send = send
         self._executors = ExecutorWatch(spark, send)
-        self._source_types = source_types
-        self._sink_types = sink_types
         self._clock = clock
-        self._variables = variables(os.environ, StoredSecrets(Path(spec.secrets)).values() if spec.secrets else {})
         self._state = Path(spec.state)
         self._generations = Generations(self._state)
+        # A restored job goes on with the time that its savepoint's job began.
+        first_started_at = self._generations.pointer.first_started_at or spec.first_started_at
+        self._endpoints = Endpoints(spec, first_started_at, send, source_types, sink_types)
         self._changed = threading.Event()
         self._idle: set[str] = set()
         self._stop_asked = threading.Event()
@@ -111,7 +109,7 @@ class JobDriver:
         except StopRequested:
             return self.ended("STOPPED")
         except (PySparkException, Py4JError) as problem:
-            raise classify(problem) from problem
+            raise classify(self._cause(problem)) from problem
         finally:
             if self._abandon_queries():
                 self._close()
@@ -196,7 +194,7 @@ class JobDriver:
             if driver := self._driver(self._idle.pop()):
                 driver.on_idle()
         if not jvm_is_alive(self._spark):
-            raise EngineFault("the Java process behind Spark is gone", hint="it is started again from the last epoch")
+            raise java_is_gone()
         self._executors.look()
         for driver in self.queries:
             if driver.query.isActive:
@@ -206,19 +204,23 @@ class JobDriver:
             if isinstance(driver.failure, Outgrown):
                 self.rebuild(driver)
                 continue
-            problem = driver.failure or driver.query.exception()
-            raise self._explained(driver, problem or EngineFault(f"query {driver.id} stopped by itself"))
+            problem = driver.failure or driver.query.exception() or EngineFault(f"query {driver.id} stopped by itself")
+            raise self._cause(problem, self._sources[driver.id].values())
 
-    def _explained(self, driver: QueryDriver, problem: Exception) -> Exception:
-        """The problem itself, or what a look at the sources says about one that does not explain itself."""
-        if isinstance(classify(problem), EngineFault):
-            try:
-                for source in self._sources[driver.id].values():
-                    if isinstance(source, GrowingSource):
-                        source.refresh()
-                        source.present()
-            except SourceFailure as reason:
-                return reason
+    def _cause(self, problem: Exception, sources: Iterable[Source] = ()) -> Exception:
+        """The problem itself, or what a look at Java and the sources says about one that does not explain itself."""
+        if not isinstance(classify(problem), EngineFault):
+            return problem
+        # A call that was under way when Java died tells so by chance alone.
+        if java_ends(self._spark, _DYING_SECONDS):
+            return java_is_gone()
+        try:
+            for source in sources:
+                if isinstance(source, GrowingSource):
+                    source.refresh()
+                    source.present()
+        except SourceFailure as reason:
+            return reason
         return problem
 
     def _look_at_status(self, state: Literal["RUNNING", "STOPPING"]) -> None:
@@ -273,7 +275,7 @@ class JobDriver:
                 trust.settle()
             failpoints.reach(point, checkpoint.last_logged() or 0, sink)
 
-        sinks = [OpenSink(plan.sinks[sink], self._sink(sink, partial(reached, sink))) for sink in query.sinks]
+        sinks = [OpenSink(plan.sinks[sink], self._endpoints.sink(sink, partial(reached, sink))) for sink in query.sinks]
         writer = SinkWriter(plan.sink_retry_ms, self._pause)
         self._sinks.extend(opened.sink for opened in sinks)
         open_sinks(sinks, checkpoint, writer)
@@ -318,7 +320,7 @@ class JobDriver:
 
     def _sources_of(self, query: QueryPlan) -> dict[str, Source]:
         named = not reads_a_node_twice(self._spec.plan, query)
-        return {node: self._source(node, named) for node in query.sources}
+        return {node: self._endpoints.source(node, named) for node in query.sources}
 
     def rebuild(self, driver: QueryDriver) -> None:
         """Starts a query again that is built for what its sources have now."""
@@ -329,39 +331,6 @@ class JobDriver:
                 source.refresh()
         _grow(driver.progress.watermark, sources)
         driver.start_again(self._quickest_frames(query, driver))
-
-    def _source(self, node: str, named: bool) -> Source:
-        plan = self._spec.plan.sources[node]
-        context = SourceContext(
-            plan=plan,
-            options=resolve(plan.options, self._variables, node),
-            base=Path(self._spec.base),
-            epoch=self._spec.plan.epoch,
-            job=self._spec.plan.job,
-            first_started_ms=int(self._first_started_at().timestamp() * 1000),
-            named=named,
-        )
-        return self._source_types[plan.connector](context)
-
-    def _first_started_at(self) -> datetime:
-        """A restored job goes on with the time that its savepoint's job began."""
-        return self._generations.pointer.first_started_at or self._spec.first_started_at
-
-    def _sink(self, sink: str, reached: Callable[[str], None]) -> Sink:
-        plan = self._spec.plan.sinks[sink]
-        context = SinkContext(
-            job=self._spec.plan.job,
-            lineage=self._spec.lineage,
-            sink=sink,
-            attempt=self._spec.attempt,
-            columns=plan.columns,
-            options=resolve(plan.options, self._variables, sink),
-            base=Path(self._spec.base),
-            failpoint=reached,
-            show=lambda text: self._send(ConsoleLine(sink=sink, text=text)),
-            keeps_refused=plan.keeps_refused,
-        )
-        return self._sink_types[plan.connector](context)
 
     # --- signals from Spark -----------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Everything here was found by running Spark 4.3.0. An upgrade that breaks one of 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -253,6 +254,18 @@ def jvm_is_alive(spark: SparkSession) -> bool:
     """Whether the Java process that this Python process started is still there."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     return process is None or process.poll() is None
+
+
+def java_ends(spark: SparkSession, seconds: float) -> bool:
+    """Whether the Java process is gone within that time: its connections are closed a moment before it is."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def end_with_java(spark: SparkSession, seconds: float) -> None:

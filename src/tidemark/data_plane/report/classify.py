@@ -51,8 +51,12 @@ def classify(problem: BaseException) -> TidemarkError:
         ):
             return known
         if isinstance(cause, Py4JNetworkError | ConnectionError):
-            return EngineFault("the Java process behind Spark is gone", hint="it is started again from the last epoch")
+            return java_is_gone()
     return EngineFault(_first_line(problem), hint="see the driver's log for details")
+
+
+def java_is_gone() -> EngineFault:
+    return EngineFault("the Java process behind Spark is gone", hint="it is started again from the last epoch")
 
 
 def _known_condition(text: str) -> TidemarkError | None:
