@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from cli.driving import CRASH, FINISH, JOB, SERVE, Scenario, Step, finish, scenario, start_command, tidemark
 from support.processes import is_alive
 from support.waiting import wait_until
+
+from tidemark.stored_secrets import StoredSecrets
 
 SUMMARY = {
     "state": "FINISHED",
@@ -81,6 +84,18 @@ def test_a_failure_of_the_driver_decides_the_exit_code(folder: Path, code: str, 
     assert answer.json["state"] == "FAILED"
     assert answer.json["error"] == {"code": code, "message": "it is so", "hint": "do this"}
     assert f"error[{code}]: it is so\n  hint: do this" in answer.err
+
+
+def test_no_secret_is_shown_or_logged(folder: Path) -> None:
+    (folder / "job.yaml").write_text(JOB.replace("out.db", "$PLACE/$STORED.db"))
+    StoredSecrets.of(folder / ".tidemark").set("STORED", "kept in the home", datetime.now(UTC))
+    told = "cannot reach well-hidden/kept in the home.db"
+    steps: list[Step] = [["log", told], ["console", told], ["warning", told], ["failed", "x", "user", "never", told]]
+    answer = tidemark(folder, "run", "job.yaml", "--json", driver=scenario(folder, {"*": steps}), PLACE="well-hidden")
+    assert answer.json["error"]["message"] == "cannot reach $PLACE/$STORED.db"
+    # What a job writes for people is its data.
+    assert [line for line in answer.err.splitlines() if "hidden" in line] == [told]
+    assert (folder / ".tidemark/jobs/shop/driver.log").read_text() == "cannot reach $PLACE/$STORED.db\n"
 
 
 def test_a_killed_driver_comes_back(folder: Path) -> None:

@@ -17,6 +17,7 @@ from support.waiting import wait_until
 
 from tidemark.cli.driver_process import DriverProcess
 from tidemark.cli.supervisor import End, Heard, Patience, StopRequest, Supervisor, judge
+from tidemark.driver_log import DriverLog
 from tidemark.processes import kill_marked
 from tidemark.protocol.messages import Accounting, AnyMessage, Ended, Failed, Failure
 
@@ -52,9 +53,8 @@ class Stage:
         attempt = next(self.attempts)
         spec = self.folder / "run.json"
         spec.write_text(f'{{"attempt": {attempt}}}')
-        return DriverProcess(
-            self.script.command, spec, log=self.folder / "driver.log", mark=f"{self.folder}/{attempt}", environment={}
-        )
+        log = DriverLog(self.folder / "driver.log", self.folder / "secrets.json")
+        return DriverProcess(self.script.command, spec, log=log, mark=f"{self.folder}/{attempt}", environment={})
 
     def run(self, patience: Patience = QUICK) -> End:
         return Supervisor(self.start, self.log, self.stop, "see the log", patience).run()

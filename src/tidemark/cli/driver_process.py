@@ -16,37 +16,42 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tidemark.driver_log import DriverLog
 from tidemark.processes import MARK, kill_marked, marked
 
 DRIVER = (sys.executable, "-m", "tidemark.data_plane")
 REPORT_FD = "TIDEMARK_REPORT_FD"
 LONGEST_LINE = 16 * 1024 * 1024
 READ_SIZE = 256 * 1024
+LOG_SECONDS = 10.0
 
 
 class DriverProcess:
     """`mark` is unique to this start and inherited by all that the driver starts: it says what may be killed."""
 
     def __init__(
-        self, command: Sequence[str], spec: Path, *, log: Path, mark: str, environment: Mapping[str, str]
+        self, command: Sequence[str], spec: Path, *, log: DriverLog, mark: str, environment: Mapping[str, str]
     ) -> None:
         self.mark = mark
         self._buffer = b""
+        self._log_writer = log.start_writer(os.environ)
+        assert self._log_writer.stdin is not None
         self._report, report_end = os.pipe()
         os.set_blocking(self._report, False)
         try:
-            with open(log, "ab") as log_file:
+            with self._log_writer.stdin as log_end:
                 self._process = subprocess.Popen(
                     [*command, str(spec)],
                     stdin=subprocess.PIPE,
-                    stdout=log_file,
-                    stderr=log_file,
+                    stdout=log_end,
+                    stderr=log_end,
                     pass_fds=(report_end,),
                     start_new_session=True,
                     env={**os.environ, **environment, REPORT_FD: str(report_end), MARK: mark},
                 )
         except OSError:
             os.close(self._report)
+            self._log_writer.wait()
             raise
         finally:
             os.close(report_end)
@@ -98,4 +103,7 @@ class DriverProcess:
         if self._process.stdin:
             self._process.stdin.close()
         os.close(self._report)
-        return self._process.wait()
+        code = self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._log_writer.wait(LOG_SECONDS)
+        return code

@@ -17,14 +17,14 @@ from tidemark.cli.render import PlainRenderer, Renderer
 from tidemark.cli.supervisor import Patience, StopRequest, Supervisor
 from tidemark.compiler.compile import compile_job
 from tidemark.compiler.plan.plan import ExecutionPlan
+from tidemark.driver_log import DriverLog
 from tidemark.errors import DefinitionError, EngineFault, EnvironmentFault, TidemarkError
 from tidemark.processes import kill_marked
 from tidemark.protocol.messages import AnyMessage, Failure, RunSpec
+from tidemark.redaction import Redactor, secrets_of
 from tidemark.run_directory import JobDirectory, Lineage
 from tidemark.settings import Settings, load_settings
-from tidemark.stored_secrets import StoredSecrets
-
-LARGEST_LOG = 10 * 1024 * 1024
+from tidemark.stored_secrets import StoredSecrets, variables
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,20 @@ class Request:
     fresh: bool = False
     driver: Sequence[str] = DRIVER
     patience: Patience = field(default_factory=Patience)
+
+    @property
+    def stored_secrets(self) -> StoredSecrets:
+        return StoredSecrets.of(self.settings.home)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The names that the job takes by `$NAME`."""
+        return secrets_of(self.plan.model_dump(mode="json"))
+
+    def redactor(self) -> Redactor:
+        """Raises SecretsExposed when others may read what is stored."""
+        known = variables(os.environ, self.stored_secrets.values())
+        return Redactor.of({known[name]: name for name in self.secrets if name in known})
 
 
 def run_job(definition_text: str, *, base: Path, until_drained: bool, fresh: bool) -> dict[str, Any]:
@@ -71,7 +85,12 @@ def supervise(request: Request, renderer: Renderer) -> Progress:
         launch = _prepare(request, directory)
         stack.enter_context(renderer)
         end = Supervisor(
-            launch, _Follower(progress, renderer), stop, f"its log is {directory.log}", request.patience
+            launch,
+            _Follower(progress, renderer),
+            stop,
+            f"its log is {directory.log}",
+            request.patience,
+            request.redactor(),
         ).run()
         progress.state, progress.failure = end.state, end.failure
         renderer.ended(progress)
@@ -117,7 +136,7 @@ class _Launcher:
             return DriverProcess(
                 self.request.driver,
                 self.directory.run_spec,
-                log=self.directory.log,
+                log=DriverLog(self.directory.log, self.request.stored_secrets.file, self.request.secrets),
                 mark=_mark(spec),
                 environment={**temporary, "TIDEMARK_LOG_LEVEL": self.request.settings.log_level},
             )
@@ -137,7 +156,7 @@ class _Launcher:
             master=self.request.settings.master,
             driver_memory=self.request.settings.driver_memory,
             until_drained=self.request.until_drained,
-            secrets=str(StoredSecrets.of(self.request.settings.home).file),
+            secrets=str(self.request.stored_secrets.file),
         )
 
 
@@ -148,14 +167,8 @@ def _prepare(request: Request, directory: JobDirectory) -> _Launcher:
     now = datetime.now(UTC)
     lineage = directory.start_afresh(now) if request.fresh else directory.lineage(now)
     directory.check_state_fits(request.plan)
-    _turn_over(directory.log)
     return _Launcher(request, directory, lineage)
 
 
 def _mark(spec: RunSpec) -> str:
     return f"{spec.lineage}/{spec.attempt}"
-
-
-def _turn_over(log: Path) -> None:
-    if log.exists() and log.stat().st_size > LARGEST_LOG:
-        os.replace(log, log.with_name(f"{log.name}.1"))

@@ -19,7 +19,17 @@ from pydantic import ValidationError
 
 from tidemark.cli.driver_process import DriverProcess
 from tidemark.errors import Domain, EngineFault, Retry
-from tidemark.protocol.messages import AnyMessage, DriverMessage, Ended, EpochCommitted, Failed, Failure, Started
+from tidemark.protocol.messages import (
+    AnyMessage,
+    DriverMessage,
+    Ended,
+    EpochCommitted,
+    Failed,
+    Failure,
+    Started,
+    Warned,
+)
+from tidemark.redaction import Redactor
 
 TICK = 0.1
 INTERRUPTED = (-signal.SIGINT, 128 + signal.SIGINT)
@@ -111,13 +121,14 @@ class End:
 
 @dataclass
 class Supervisor:
-    """`start` takes a new attempt number each time it is called."""
+    """`start` takes a new attempt number each time it is called; `redactor` keeps secrets out of what is passed on."""
 
     start: Callable[[], DriverProcess]
     observer: Observer
     stop: StopRequest
     log_hint: str
     patience: Patience = field(default_factory=Patience)
+    redactor: Redactor = field(default_factory=lambda: Redactor({}))
 
     def run(self) -> End:
         crashes: list[Failure] = []
@@ -172,6 +183,8 @@ class Supervisor:
             if heard.garbage == 1:
                 self.observer.notice(f"the driver said something that is no message: {line[:80]!r}")
             return
+        if isinstance(message, Failed | Warned):
+            message = type(message).model_validate(self.redactor.data(message.model_dump()))
         heard.hear(message)
         self.observer.hear(message)
 

@@ -12,6 +12,7 @@ from support.waiting import wait_until
 
 from tidemark.control_plane.launch.launcher import Launch
 from tidemark.control_plane.launch.local import LocalLauncher
+from tidemark.driver_log import DriverLog
 from tidemark.errors import EnvironmentFault
 from tidemark.processes import is_running, kill_group, started_at
 
@@ -25,7 +26,8 @@ sys.exit(7)
 
 
 def launch(folder: Path, name: str, mark: str) -> Launch:
-    return Launch(folder / name, folder / "driver.log", mark, dict(os.environ), folder / "secrets.json")
+    log = DriverLog(folder / "driver.log", folder / "secrets.json")
+    return Launch(folder / name, log, mark, dict(os.environ))
 
 
 def first_line(folder: Path) -> list[str]:

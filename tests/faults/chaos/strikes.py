@@ -54,7 +54,7 @@ def at_failpoint(point: str, stage: Stage, chance: Random) -> Struck:
     stage.arm(f"{query}:{point}")
     at = stage.wait_for_strike()
     wait_until(lambda: not is_alive(driver), PATIENCE)
-    assert f"struck at {query}:{point}@" in driver_log(stage.site)
+    wait_until(lambda: f"struck at {query}:{point}@" in driver_log(stage.site), PATIENCE)
     return Struck(at, time.time(), f"{query}:{point}, driver {driver} died there")
 
 

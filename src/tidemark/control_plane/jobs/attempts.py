@@ -10,13 +10,14 @@ import sqlalchemy as sa
 from tidemark.compiler.plan.plan import ExecutionPlan
 from tidemark.control_plane.jobs.plane import Plane
 from tidemark.control_plane.launch.launcher import Launch
-from tidemark.control_plane.redaction import secrets_of
 from tidemark.control_plane.store import commands, savepoints
 from tidemark.control_plane.store import jobs as store
 from tidemark.control_plane.store.access import hash_token
 from tidemark.control_plane.store.records import AttemptRecord, JobRecord
+from tidemark.driver_log import DriverLog
 from tidemark.protocol.messages import Failure, RunSpec
 from tidemark.protocol.start import ControlEndpoint
+from tidemark.redaction import secrets_of
 from tidemark.run_directory import JobDirectory, Lineage
 
 _NOT_FOR_DRIVERS = ("TIDEMARK_TOKEN",)
@@ -52,11 +53,9 @@ def start_attempt(plane: Plane, job: JobRecord) -> None:
     process = plane.launcher.start(
         Launch(
             spec=directory.run_spec,
-            log=directory.log,
+            log=DriverLog(directory.log, plane.variables.file, secrets_of(job.plan)),
             mark=attempt.mark,
             environment={**_environment(plane), **directory.empty_scratch()},
-            secrets=secrets_of(job.plan),
-            stored=plane.variables.file,
         )
     )
     with plane.database.writing() as connection:

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from tidemark.control_plane.jobs import changes
 from tidemark.control_plane.jobs.crash_row import has_got_on
 from tidemark.control_plane.jobs.plane import Plane
-from tidemark.control_plane.redaction import Redactor, secrets_of
 from tidemark.control_plane.savepoints.deletion import remove_files
 from tidemark.control_plane.savepoints.service import confirmed, keep_outcome
 from tidemark.control_plane.store import commands
@@ -22,6 +21,7 @@ from tidemark.control_plane.store.records import AttemptRecord, JobRecord, Savep
 from tidemark.errors import Forbidden, NotFound
 from tidemark.protocol.control import CommandResult, Commands, Heartbeat, HeartbeatAnswer, SentMessage
 from tidemark.protocol.messages import Ended, EpochCommitted, Failed, Started, Warned
+from tidemark.redaction import Redactor, secrets_of
 
 RESCALE_FAILED = "rescale_failed"
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from tidemark.control_plane.redaction import Redactor
+from tidemark.redaction import Redactor
 from tidemark.stored_secrets import StoredSecrets, variables
 
 

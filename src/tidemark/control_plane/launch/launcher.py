@@ -7,22 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tidemark.driver_log import DriverLog
+
 Process = dict[str, Any]  # how a launcher finds a driver again, also after a restart; kept in the store
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One start. `mark` is unique to it; `secrets` are the names whose values must not reach the log.
-
-    Those values are in the environment, or in the file `stored`.
-    """
+    """One start; `mark` is unique to it."""
 
     spec: Path
-    log: Path
+    log: DriverLog
     mark: str
     environment: Mapping[str, str]
-    stored: Path
-    secrets: tuple[str, ...] = ()
 
 
 class Launcher(Protocol):

@@ -1,8 +1,4 @@
-"""Drivers as processes of this machine, each in a session of its own, so that they outlive the control plane.
-
-A driver's output goes through a small process that rotates the log (`log_writer.py`): it belongs to the driver, not to
-the control plane, and ends when the last process that could write to it has ended.
-"""
+"""Drivers as processes of this machine, each in a session of its own, so that they outlive the control plane."""
 
 from __future__ import annotations
 
@@ -10,19 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO
 
 from tidemark.control_plane.launch.launcher import Launch, Process
+from tidemark.driver_log import LARGEST
 from tidemark.errors import EnvironmentFault
 from tidemark.processes import MARK, is_running, kill_group, kill_marked, started_at
 
 DRIVER = (sys.executable, "-m", "tidemark.data_plane")
-LOG_WRITER = Path(__file__).with_name("log_writer.py")
-LARGEST_LOG = 10 * 1024 * 1024
-KEPT_LOGS = 3
 
 
 @dataclass(frozen=True)
@@ -34,14 +27,14 @@ class _Child:
 class LocalLauncher:
     """`umask` is that of the files a job writes; the control plane's own are private."""
 
-    def __init__(self, command: Sequence[str] = DRIVER, umask: int = 0o022, largest_log: int = LARGEST_LOG) -> None:
+    def __init__(self, command: Sequence[str] = DRIVER, umask: int = 0o022, largest_log: int = LARGEST) -> None:
         self._command = command
         self._umask = umask
         self._largest_log = largest_log
         self._children: dict[int, _Child] = {}
 
     def start(self, launch: Launch) -> Process:
-        writer = self._start_log_writer(launch)
+        writer = launch.log.start_writer(launch.environment, self._largest_log)
         assert writer.stdin is not None
         try:
             with writer.stdin as log:
@@ -89,22 +82,6 @@ class LocalLauncher:
             umask=self._umask,
             env={**launch.environment, MARK: launch.mark},
         )
-
-    def _start_log_writer(self, launch: Launch) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-I", str(LOG_WRITER), str(launch.log), str(self._largest_log), str(KEPT_LOGS)]
-        return subprocess.Popen(
-            [*command, str(launch.stored), *launch.secrets],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env=_values(launch.environment, launch.secrets),
-        )
-
-
-def _values(environment: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    kept = (*names, "LD_LIBRARY_PATH", "PATH")
-    return {name: environment[name] for name in kept if name in environment}
 
 
 def current_umask() -> int:

@@ -1,4 +1,4 @@
-"""Keeps the values of secrets out of everything the control plane stores or answers.
+"""Keeps the values of secrets out of everything that is stored, answered or shown.
 
 A secret is whatever a job takes by `$NAME`. Its name may be shown, its value never.
 """

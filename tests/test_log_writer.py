@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tidemark.control_plane.launch.local import LOG_WRITER
-from tidemark.control_plane.launch.log_writer import LONGEST_LINE, RotatingLog
+from tidemark.driver_log import LOG_WRITER
+from tidemark.log_writer import LONGEST_LINE, RotatingLog
 
 
 def start(log: Path, largest: int, kept: int, *secrets: str, **environment: str) -> subprocess.Popen[bytes]:
