@@ -53,7 +53,11 @@ _EXAMPLE_TYPES = {
 WINDOW_KINDS = (
     ("`{tumbling: 1m}`", "one window after the other; `offset` moves them all"),
     ("`{sliding: 10m, every: 1m}`", "overlapping windows, one starting `every` so often; `offset` moves them all"),
-    ("`{session: 30m}`", "per key: events that follow each other at most the gap apart; it ends a gap after the last"),
+    (
+        "`{session: 30m}`",
+        "per key: events that follow each other at most the gap apart; it ends a gap after the last. An event at that very "
+        "end belongs to it as long as it is open, and begins the next one when the watermark has just reached it",
+    ),
 )
 
 

@@ -103,6 +103,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "started": started,
     "epoch": epoch,
     "ended": ended,
+    "ended_empty": lambda: send("ended", state="FINISHED", epochs=0, watermark=None, total={}),
     "failed": failed,
     "serve": serve,
     "ignore_everything": ignore_everything,

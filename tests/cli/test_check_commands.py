@@ -64,6 +64,8 @@ def test_explain(folder: Path) -> None:
 
 
 def test_explain_shows_the_problems_of_a_broken_job(folder: Path) -> None:
+    told = tidemark(folder, "explain", "broken.yaml", "--json")
+    assert (told.code, told.json) == (2, tidemark(folder, "validate", "broken.yaml", "--json").json)
     answer = tidemark(folder, "explain", "broken.yaml")
     assert (answer.code, answer.out) == (2, "")
     assert re.search(r"^broken\.yaml:9:\d+: error\[bad_duration\]: ", answer.err, re.MULTILINE)

@@ -111,3 +111,8 @@ def test_a_closed_pipe_is_no_error_message(tmp_path: Path) -> None:
 def test_python_m_tidemark(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tidemark", "--version"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout.startswith(b"tidemark ")
+
+
+def test_what_is_to_come_is_refused_by_name(tmp_path: Path) -> None:
+    answer = tidemark(tmp_path, "errors", "replay", "job.yaml", "--since", "1h")
+    assert (answer.code, "error[not_available]" in answer.err) == (2, True)

@@ -20,7 +20,7 @@ SUMMARY = {
     "watermark": "9999-12-31T23:59:59Z",
     "sources": {"orders": {"in": 30, "accepted": 29, "errors": 1}},
     "operators": {"per_min": {"rows_in": 29, "rows_out": 2, "late": 2, "filtered": 0, "duplicates": 0}},
-    "sinks": {"out": {"rows": 2}},
+    "sinks": {"out": {"rows": 2}, "late": {"rows": 0}, "bad": {"rows": 0}},
 }
 
 
@@ -245,3 +245,25 @@ def test_a_reader_that_goes_away_ends_the_run_without_a_trace(folder: Path) -> N
     assert "Traceback" not in process.stderr.read()
     process.stderr.close()
     assert not is_alive(driver.diary("start")[0]["pid"])
+
+
+def test_every_part_of_the_plan_is_in_the_summary_also_when_nothing_was_read(folder: Path) -> None:
+    empty: list[Step] = [["started"], ["ended_empty"]]
+    answer = tidemark(folder, "run", "job.yaml", "--json", driver=scenario(folder, {"*": empty}))
+    assert answer.json["sources"] == {"orders": {"in": 0, "accepted": 0, "errors": 0}}
+    assert answer.json["operators"]["per_min"] == {
+        "rows_in": 0, "rows_out": 0, "late": 0, "filtered": 0, "duplicates": 0,
+    }  # fmt: skip
+    assert answer.json["sinks"] == {"out": {"rows": 0}, "late": {"rows": 0}, "bad": {"rows": 0}}
+
+
+@pytest.mark.parametrize(("mode", "options"), [("microbatch", ["--until-drained"]), ("backfill", [])])
+def test_a_generator_that_never_ends_cannot_be_drained(folder: Path, mode: str, options: list[str]) -> None:
+    endless = "generator: {rate: 5, columns: {store: \"'s'\"}}"
+    parts = f"sources: {{g: {{{endless}}}}}\nsinks: {{o: {{input: g, console: {{}}}}}}\n"
+    (folder / "job.yaml").write_text(f"tidemark: 1\nname: shop\nmode: {mode}\n{parts}")
+    driver = scenario(folder, {"*": FINISH})
+    answer = tidemark(folder, "run", "job.yaml", *options, driver=driver)
+    assert answer.code == 2
+    assert "source g: a generator without `count` never ends" in answer.err
+    assert driver.diary("start") == []

@@ -30,7 +30,7 @@ def checkpoint(folder: Path, *, logged: int, committed: int, copied: int) -> Che
         _write(folder / "commits" / str(epoch), COMMIT)
         made.write_record(epoch, {"epoch": epoch})
     for epoch in range(copied):
-        made.keep_offsets(epoch)
+        made.keep_logged(epoch)
     _write(folder / "metadata", '{"id":"744eecb0"}')
     return made
 
@@ -70,6 +70,23 @@ def test_a_damaged_commit_is_dropped_so_that_its_epoch_runs_again(tmp_path: Path
 def test_an_epoch_logged_behind_a_damaged_commit_goes_too(tmp_path: Path) -> None:
     made = checkpoint(tmp_path, logged=4, committed=3, copied=3)
     cut(tmp_path / "commits" / "2", 0.5)
+    made.prepare()
+    assert (made.last_logged(), made.last_committed()) == (2, 1)
+
+
+@pytest.mark.parametrize("keep", [0, 0.02, 0.5, 0.95])
+def test_a_damaged_commit_comes_back_from_the_copy_when_the_next_epoch_had_begun(tmp_path: Path, keep: float) -> None:
+    made = checkpoint(tmp_path, logged=4, committed=3, copied=4)
+    cut(tmp_path / "commits" / "2", keep)
+    made.prepare()
+    assert (made.last_logged(), made.last_committed()) == (3, 2)
+    assert (tmp_path / "commits" / "2").read_text() == COMMIT
+
+
+def test_half_a_copy_of_a_commit_is_no_copy(tmp_path: Path) -> None:
+    made = checkpoint(tmp_path, logged=4, committed=3, copied=4)
+    for path in (tmp_path / "commits" / "2", tmp_path / "tidemark" / "last-commit"):
+        cut(path, 0.9)
     made.prepare()
     assert (made.last_logged(), made.last_committed()) == (2, 1)
 

@@ -72,6 +72,12 @@ def empty_offsets_of_an_epoch_in_the_sinks(checkpoint: Path, newest: int) -> Non
     checksum(checkpoint / "commits" / str(newest)).unlink()
 
 
+def half_a_commit_before_an_epoch_in_the_sinks(checkpoint: Path, newest: int) -> None:
+    (checkpoint / "commits" / str(newest)).unlink()
+    checksum(checkpoint / "commits" / str(newest)).unlink()
+    cut_in_half(checkpoint / "commits" / str(newest - 1))
+
+
 def half_the_offsets_of_an_epoch_that_never_ran(checkpoint: Path, newest: int) -> None:
     logged = checkpoint / "offsets" / str(newest + 1)
     logged.write_bytes((checkpoint / "offsets" / str(newest)).read_bytes())
@@ -99,6 +105,7 @@ DAMAGES: tuple[Damage, ...] = (
     empty_commit,
     half_the_offsets_of_a_committed_epoch,
     empty_offsets_of_an_epoch_in_the_sinks,
+    half_a_commit_before_an_epoch_in_the_sinks,
     half_the_offsets_of_an_epoch_that_never_ran,
     empty_checksums,
     half_the_checksums,

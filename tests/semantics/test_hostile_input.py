@@ -51,6 +51,8 @@ BAD_JSON: dict[bytes, str] = {
     b"[]": "bad_json",
     b"42": "bad_json",
     b'"text"': "bad_json",
+    encoded().replace(b'"', b"'"): "bad_json",
+    encoded().replace(b'"good"', b"'good'"): "bad_json",
     encoded() + b" trailing": "bad_json",
     encoded() + encoded(): "bad_json",
     encoded() + b"," + encoded(): "bad_json",

@@ -30,6 +30,8 @@ def explain(path: Path, *, as_json: bool) -> int:
     try:
         plan = compile_job(read_job_file(path)).plan
     except DefinitionError as error:
+        if as_json:
+            print(json.dumps([_fields(path, finding) for finding in error.diagnostics], indent=2))
         return complain(error, str(path))
     print(json.dumps(explain_json(plan), indent=2) if as_json else explain_text(plan).rstrip("\n"))
     return FINE

@@ -18,7 +18,7 @@ from tidemark.cli.supervisor import Patience, StopRequest, Supervisor
 from tidemark.compiler.compile import compile_job
 from tidemark.compiler.plan.plan import ExecutionPlan
 from tidemark.driver_log import DriverLog
-from tidemark.errors import DefinitionError, EngineFault, EnvironmentFault, TidemarkError
+from tidemark.errors import DefinitionError, EngineFault, EnvironmentFault, TidemarkError, UsageError
 from tidemark.processes import kill_marked
 from tidemark.protocol.messages import AnyMessage, Failure, RunSpec
 from tidemark.redaction import Redactor, secrets_of
@@ -76,8 +76,9 @@ def supervise(request: Request, renderer: Renderer) -> Progress:
 
     Raises TidemarkError only for what is wrong before the first driver is started.
     """
+    _check_that_it_ends(request)
     directory = JobDirectory(request.settings.home, request.plan.job)
-    progress = Progress(request.plan.job)
+    progress = Progress(request.plan.job, request.plan)
     stop = StopRequest()
     with ExitStack() as stack:
         stack.enter_context(directory.locked())
@@ -158,6 +159,17 @@ class _Launcher:
             until_drained=self.request.until_drained,
             secrets=str(self.request.stored_secrets.file),
         )
+
+
+def _check_that_it_ends(request: Request) -> None:
+    drains = request.until_drained or request.plan.mode == "backfill"
+    for source in request.plan.sources.values() if drains else ():
+        if source.connector == "generator" and source.options["count"] is None:
+            raise UsageError(
+                f"source {source.id}: a generator without `count` never ends, so the job cannot be drained",
+                hint="write a `count`, or run the job without --until-drained",
+                step=source.id,
+            )
 
 
 def _prepare(request: Request, directory: JobDirectory) -> _Launcher:

@@ -5,6 +5,7 @@ Every command imports what it needs when it is called, so that help and validati
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -14,8 +15,10 @@ import typer
 
 from tidemark.cli import control
 from tidemark.cli.failures import FAILED, complain, error_text, keep_trace
-from tidemark.errors import TidemarkError
+from tidemark.errors import NotAvailable, TidemarkError
 
+# Modules make many objects that stay: looking through them for rubbish again and again was a tenth of a short command.
+gc.set_threshold(50_000, 20, 20)
 app = typer.Typer(
     name="tidemark",
     help="Event-time stream processing on Apache Spark.",
@@ -26,6 +29,7 @@ app = typer.Typer(
 )
 dev = typer.Typer(help="Systems to try jobs with, on this machine.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(dev, name="dev")
+errors = typer.Typer(help="Events that were refused.", no_args_is_help=True, rich_markup_mode=None)
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="The job definition, YAML or JSON.")]
 JobFiles = Annotated[list[Path], typer.Argument(metavar="JOB", help="Job definitions, YAML or JSON.")]
@@ -163,6 +167,16 @@ def postgres(
 
 
 app.command()(control.server)
+
+
+@errors.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def replay() -> None:
+    """Read events that were refused once more."""
+    hint = "Mend the rows that a sink of the port `errors` holds, and give them to the source as new events."
+    raise NotAvailable("`tidemark errors replay` is not available yet", hint=hint)
+
+
+app.add_typer(errors, name="errors", hidden=True)
 app.add_typer(control.jobs, name="jobs")
 app.add_typer(control.savepoints, name="savepoints")
 app.add_typer(control.state, name="state")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from tidemark.compiler.plan.plan import ExecutionPlan
 from tidemark.protocol.messages import (
     Accounting,
     AnyMessage,
@@ -13,6 +14,7 @@ from tidemark.protocol.messages import (
     EpochCommitted,
     Failure,
     OperatorCounts,
+    SinkCounts,
     SourceCounts,
     Started,
 )
@@ -21,9 +23,13 @@ from tidemark.watermarks import smallest_watermark
 
 @dataclass
 class Progress:
-    """`last` holds the newest epoch of each query; `state` is the word of SPEC's lifecycle that fits now."""
+    """`last` holds the newest epoch of each query; `state` is the word of SPEC's lifecycle that fits now.
+
+    What the plan names is counted from the beginning, also where nothing has happened yet.
+    """
 
     job: str
+    plan: ExecutionPlan | None = None
     state: str = "STARTING"
     attempt: int = 0
     epochs: int = 0
@@ -74,15 +80,25 @@ class Progress:
     def events_per_second(self) -> float:
         return sum(rate(epoch) for epoch in self.last.values())
 
+    def _complete_total(self) -> Accounting:
+        if self.plan is None:
+            return self.total
+        return Accounting(
+            sources={**dict.fromkeys(self.plan.sources, SourceCounts()), **self.total.sources},
+            operators={**dict.fromkeys(self.plan.operators, OperatorCounts()), **self.total.operators},
+            sinks={**dict.fromkeys(self.plan.sinks, SinkCounts()), **self.total.sinks},
+        )
+
     def summary(self) -> dict[str, Any]:
         """The object that `run --json` ends with."""
+        total = self._complete_total()
         answer: dict[str, Any] = {
             "state": self.state,
             "epochs": self.epochs,
             "watermark": iso(self.watermark),
-            "sources": {name: _source(counts) for name, counts in self.total.sources.items()},
-            "operators": {name: _operator(counts) for name, counts in self.total.operators.items()},
-            "sinks": {name: {"rows": counts.rows} for name, counts in self.total.sinks.items()},
+            "sources": {name: _source(counts) for name, counts in total.sources.items()},
+            "operators": {name: _operator(counts) for name, counts in total.operators.items()},
+            "sinks": {name: {"rows": counts.rows} for name, counts in total.sinks.items()},
         }
         if self.failure is not None:
             answer["error"] = error_fields(self.failure)

@@ -2,7 +2,7 @@
 
 A crash can leave Spark's newest log entries cut short, or state of a first epoch that was never logged; Spark cannot
 start from either. `prepare` drops such things, so that their epoch is run again, or restores an entry from the copy
-taken when its epoch began.
+taken when its epoch, or the one after it, began.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tidemark.epoch_records import EpochRecords
 
 _KEPT = 100
 _NONE_YET = b"-"
+_COMMIT_COPY = "last-commit"
 _RESCALED = "rescaled"
 _PARALLELISM = "spark.sql.shuffle.partitions"
 
@@ -69,7 +70,7 @@ class Checkpoint:
         return None if logged is None else logged + self.shift()
 
     def committed(self, epoch: int) -> bool:
-        return (self.folder / "commits" / str(epoch)).exists()
+        return self._commit(epoch).exists()
 
     def begun(self) -> int | None:
         """An epoch that began and is not committed: sinks may hold it. One that was only logged is not begun."""
@@ -104,7 +105,7 @@ class Checkpoint:
 
     def take_back_commit(self, epoch: int) -> None:
         """Makes Spark run an epoch again at its next start."""
-        _drop(self.folder / "commits" / str(epoch))
+        _drop(self._commit(epoch))
 
     def remember(self, note: Note) -> None:
         """From now on the query is built for it."""
@@ -117,10 +118,13 @@ class Checkpoint:
         """The record of a committed epoch; its absence means that somebody else changed the folder."""
         return EpochRecords(self.folder).read(epoch)
 
-    def keep_offsets(self, epoch: int) -> None:
-        """Copies Spark's log entry of an epoch before anything of that epoch becomes visible."""
+    def keep_logged(self, epoch: int) -> None:
+        """Copies Spark's log entries before anything of an epoch becomes visible: its own, and the commit before it."""
         logged = (self.folder / "offsets" / str(epoch)).read_text(encoding="utf-8")
         write_atomically(self._records / f"offsets-{epoch}", logged)
+        if self.committed(epoch - 1):
+            copy = b"%d\n" % (epoch - 1) + self._commit(epoch - 1).read_bytes()
+            (self._records / _COMMIT_COPY).write_bytes(copy)
         if self.known_parallelism is None:
             self.known_parallelism = self.parallelism()
 
@@ -138,9 +142,9 @@ class Checkpoint:
 
     def _repair(self) -> None:
         for epoch in reversed(self._epochs("commits")):
-            if _is_whole_commit(self.folder / "commits" / str(epoch)):
+            if _is_whole_commit(self._commit(epoch)):
                 break
-            _drop(self.folder / "commits" / str(epoch))
+            self._restore_commit(epoch)
         for epoch in self._epochs("offsets"):
             if not self._has_whole_offsets(epoch):
                 self._restore_offsets(epoch)
@@ -149,6 +153,17 @@ class Checkpoint:
         self._forget_unlogged_start()
         self._repair_identity()
         self._drop_cut_checksums()
+
+    def _restore_commit(self, epoch: int) -> None:
+        """Without its commit an epoch is run again, and the one after it is not yet: then no sink may hold that."""
+        _drop(self._commit(epoch))
+        copy = self._records / _COMMIT_COPY
+        number, _, entry = copy.read_bytes().partition(b"\n") if copy.exists() else (b"", b"", b"")
+        if number == str(epoch).encode() and _is_whole_commit_entry(entry):
+            write_atomically(self._commit(epoch), entry.decode())
+
+    def _commit(self, epoch: int) -> Path:
+        return self.folder / "commits" / str(epoch)
 
     def _log_quiet_epoch_after_rescale(self) -> None:
         """Spark must have run an epoch before it closes windows without data, and cannot run that of a rescale again.
@@ -173,7 +188,7 @@ class Checkpoint:
         if copy.exists():
             write_atomically(entry, copy.read_text(encoding="utf-8"))
         else:
-            _drop(self.folder / "commits" / str(epoch))
+            _drop(self._commit(epoch))
 
     def _drop_beyond_replay(self) -> None:
         """Spark replays one epoch: the first that is not committed. What was logged after it has not run."""
@@ -236,8 +251,12 @@ def size_on_disk(folder: Path) -> int:
 
 
 def _is_whole_commit(entry: Path) -> bool:
+    return _is_whole_commit_entry(entry.read_bytes())
+
+
+def _is_whole_commit_entry(entry: bytes) -> bool:
     """A version line, then one JSON object."""
-    version, _, body = entry.read_bytes().partition(b"\n")
+    version, _, body = entry.partition(b"\n")
     return version.startswith(b"v") and _is_json(body)
 
 

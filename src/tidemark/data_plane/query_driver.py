@@ -130,7 +130,7 @@ class QueryDriver:
         started = time.monotonic()
         self._failpoints.reach("after_log", epoch)
         self._check_room(epoch)
-        self.checkpoint.keep_offsets(epoch)
+        self.checkpoint.keep_logged(epoch)
         facts = self._execution.facts()
         self.progress.watermark.at_least(facts.watermark_ms * 1000)
         if epoch == self.progress.last_epoch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +51,9 @@ class FilesSource:
         return None
 
     def _flat_json(self, spark: SparkSession) -> FlatJson:
-        def read(columns: str, refused: str) -> DataFrame:
-            reader = self._context.reader(spark).format("json").schema(columns)
-            return reader.option("columnNameOfCorruptRecord", refused).options(**self._options()).load(self._path)
+        def read(columns: str, refused: str, strict: Mapping[str, str]) -> DataFrame:
+            reader = self._context.reader(spark).format("json").schema(columns).options(**strict, **self._options())
+            return reader.option("columnNameOfCorruptRecord", refused).load(self._path)
 
         return FlatJson(read, lambda scan: all(is_flat(file) for file in scan.files()))
 

@@ -144,7 +144,7 @@ class _Replay:
         entry.parent.mkdir(exist_ok=True)
         entry.with_name(f".{epoch}.crc").unlink(missing_ok=True)
         write_atomically(entry, self._last.at(offsets))
-        self._new.keep_offsets(epoch)
+        self._new.keep_logged(epoch)
 
     def _run_epoch(self, frames: QueryFrames, epoch: int) -> None:
         """Lets Spark run an epoch that is logged, and no other; nobody sees its results."""

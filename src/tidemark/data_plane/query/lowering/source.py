@@ -99,7 +99,7 @@ def read_events(records: Records, plan: SourcePlan, ingestion_time: Column) -> E
 def read_flat_events(records: Records, flat: FlatJson, plan: SourcePlan, ingestion_time: Column) -> Events:
     """The same events by Spark's JSON reader. Nobody may ask for an id that is made of the line."""
     without_id = replace(records, id=F.lit(None).cast("string"))
-    return _events(decode_flat_json(flat.read, plan), without_id, plan, ingestion_time)
+    return _events(decode_flat_json(flat, plan), without_id, plan, ingestion_time)
 
 
 def _events(decoded: Decoded, records: Records, plan: SourcePlan, ingestion_time: Column) -> Events:
