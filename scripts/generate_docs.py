@@ -55,8 +55,8 @@ WINDOW_KINDS = (
     ("`{sliding: 10m, every: 1m}`", "overlapping windows, one starting `every` so often; `offset` moves them all"),
     (
         "`{session: 30m}`",
-        "per key: events that follow each other at most the gap apart; it ends a gap after the last. An event at that very "
-        "end belongs to it as long as it is open, and begins the next one when the watermark has just reached it",
+        "per key: events that follow each other at most the gap apart; it ends a gap after the last. An event at that "
+        "very end belongs to it as long as it is open, and begins the next one when the watermark has just reached it",
     ),
 )
 

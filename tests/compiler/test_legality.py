@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from support.jobs import codes, diagnostics, job
@@ -88,7 +89,36 @@ def test_all_mistakes_are_reported_at_once_and_none_twice() -> None:
           b: {input: after_shape, sqlite: {path: a, table: t, mode: upsert}}
           c: {input: sound, sqlite: {path: a, table: t, key: [m]}}
         """)
-    assert codes(text) == ["unknown_column", "unknown_input", "bad_duration", "unknown_column"]
+    assert codes(text) == [
+        "unknown_column", "expression_syntax", "unknown_input", "bad_duration", "missing_key", "unknown_column",
+    ]  # fmt: skip
+
+
+def test_a_broken_source_hides_nothing_that_is_wrong_behind_it() -> None:
+    text = """\
+        tidemark: 1
+        name: many
+        sources:
+          s:
+            files: {path: in, format: jsonl, colour: red}
+            schema: {a: int, b: strin, ts: timestamp}
+            event_time: ts
+            watermark: {delay: 5 parsecs}
+        operators:
+          typo: {type: filter, input: s, where: amuont > 0}
+          code: {type: filter, input: s, where: reflect('x') = b}
+          right: {type: filter, input: s, where: b > 0 and a = 'text'}
+          visits: {type: window, input: typo, window: {session: 5m}, aggregate: {n: count()}, emit: on_update}
+          x: {type: filter, input: y, where: a > 0}
+          y: {type: filter, input: x, where: rand() > 0}
+        sinks:
+          out: {input: visits, sqlite: {path: o.db, table: t, mode: upsert}}
+          lost: {sqlite: {path: o.db, table: u}}
+        """
+    assert codes(dedent(text)) == [
+        "unknown_field", "bad_type", "bad_duration", "unknown_column", "function_not_allowed", "session_on_update",
+        "cycle", "missing_key", "missing_field",
+    ]  # fmt: skip
 
 
 def test_a_sink_whose_input_is_broken_is_not_checked_but_its_shape_is() -> None:

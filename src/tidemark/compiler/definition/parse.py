@@ -35,7 +35,10 @@ _UNREADABLE = JobFields(tidemark=1, name="unreadable")
 
 @dataclass
 class Draft:
-    """What could be read. `broken` are the ids whose part could not, so that nobody asks why they are missing."""
+    """What could be read. `broken` are the ids whose part could not, so that nobody asks why they are missing.
+
+    `mended` are those of which something was left out: it is reported, and the rest of the part can be checked.
+    """
 
     document: Document
     problems: list[Problem]
@@ -45,6 +48,7 @@ class Draft:
     sinks: dict[str, SinkDefinition] = field(default_factory=dict)
     tests: dict[int, CaseDefinition] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    mended: set[str] = field(default_factory=set)
 
     @property
     def definition(self) -> JobDefinition:
@@ -122,7 +126,7 @@ def _section(draft: Draft, data: dict[str, Any], name: str, *, required: bool = 
 
 
 def _read_sources(draft: Draft, members: dict[str, Any]) -> None:
-    for id_, data in _identified(draft, "sources", members):
+    for id_, data in _mending(draft, "sources", members):
         connected, fields = _endpoint(draft, SourceFields, data, ("sources", id_), "source")
         if connected and fields:
             written = {name: getattr(fields, name) for name in fields.model_fields_set}
@@ -134,7 +138,7 @@ def _read_sources(draft: Draft, members: dict[str, Any]) -> None:
 
 
 def _read_sinks(draft: Draft, members: dict[str, Any]) -> None:
-    for id_, data in _identified(draft, "sinks", members):
+    for id_, data in _mending(draft, "sinks", members):
         connected, fields = _endpoint(draft, SinkFields, data, ("sinks", id_), "sink")
         if connected and fields:
             draft.sinks[id_] = SinkDefinition.model_validate(
@@ -154,7 +158,7 @@ def _endpoint(
 
 
 def _read_operators(draft: Draft, members: dict[str, Any]) -> None:
-    for id_, data in _identified(draft, "operators", members):
+    for id_, data in _mending(draft, "operators", members):
         operator = _operator(draft, data, ("operators", id_))
         if operator is None:
             draft.broken.add(id_)
@@ -190,9 +194,19 @@ def _read_tests(draft: Draft, cases: object) -> None:
         )
         return
     for index, data in enumerate(cases):
+        known = len(draft.problems)
         case = _shape(draft, CaseDefinition, data, ("tests", index))
-        if case is not None:
+        if case is not None and len(draft.problems) == known:
             draft.tests[index] = case
+
+
+def _mending(draft: Draft, section: str, members: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The members one after the other; those that are found to have problems are noted as mended."""
+    for id_, data in _identified(draft, section, members):
+        known = len(draft.problems)
+        yield id_, data
+        if len(draft.problems) > known:
+            draft.mended.add(id_)
 
 
 def _identified(draft: Draft, section: str, members: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

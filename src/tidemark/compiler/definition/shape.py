@@ -6,6 +6,7 @@ The one place that knows the error types of the validation library.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -40,12 +41,33 @@ _BOUNDS = {
 def check_shape(
     model: type[AnyModel], data: object, path: Path, *, others: Iterable[str] = ()
 ) -> tuple[AnyModel | None, list[Problem]]:
-    """The model's instance, or every problem; `others` are fields that are known but read elsewhere."""
+    """The model's instance and every problem; `others` are fields that are known but read elsewhere.
+
+    With problems, the instance is what is left without the fields that have them, so that the rest can be looked at;
+    None when nothing useful is left.
+    """
+    given = {} if data is None else data
     try:
-        return model.model_validate({} if data is None else data), []
+        return model.model_validate(given), []
     except ValidationError as error:
-        names = [*field_names(model), *others]
-        return None, [_problem(found, model, names).below(*path) for found in error.errors(include_url=False)]
+        found, names = error.errors(include_url=False), [*field_names(model), *others]
+        return _rest(model, given, found), [_problem(each, model, names).below(*path) for each in found]
+
+
+def _rest(model: type[AnyModel], data: object, found: list[ErrorDetails]) -> AnyModel | None:
+    """The instance without what is wrong; a field that is missing cannot be left out."""
+    rest = deepcopy(data)
+    for each in found:
+        *outer, last = each["loc"] or (None,)
+        place: Any = rest
+        for part in outer:
+            place = place.get(part) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or place.pop(last, None) is None:
+            return None
+    try:
+        return model.model_validate(rest)
+    except ValidationError:
+        return None
 
 
 def field_names(model: type[Model]) -> list[str]:

@@ -1,17 +1,21 @@
-"""A draft of a job to its graph. A part whose input is broken is left out silently; all others are checked."""
+"""A draft of a job to its graph. Of a part that is broken, or reads one, what does not hang on that is reported."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from tidemark.compiler.definition.job import SourceDefinition
 from tidemark.compiler.definition.parse import Draft
 from tidemark.compiler.diagnostics.diagnostic import Path, Problem
 from tidemark.compiler.diagnostics.suggest import hint_for
 from tidemark.compiler.graph.checker import Checker
 from tidemark.compiler.graph.graph import LogicalGraph
-from tidemark.compiler.graph.node import MAIN, AnyNode, OperatorNode, Reference, SinkNode, SourceNode
+from tidemark.compiler.graph.node import MAIN, AnyNode, OperatorNode, Reference, SinkNode, SourceNode, Stream
 from tidemark.compiler.graph.operators.operator import Input
 from tidemark.compiler.graph.operators.table import OPERATORS_BY_NAME
 from tidemark.compiler.graph.order import in_commit_order, topological
 from tidemark.compiler.graph.sources import build_source
+from tidemark.schema import STRING
 
 
 def build(draft: Draft) -> tuple[LogicalGraph, list[Problem]]:
@@ -23,9 +27,42 @@ def build(draft: Draft) -> tuple[LogicalGraph, list[Problem]]:
     return LogicalGraph(builder.source_nodes, builder.operator_nodes, sinks), builder.problems
 
 
+# What is wrong whatever the columns are.
+_OF_ITSELF = frozenset(
+    {
+        "aggregate_not_allowed",
+        "bad_window",
+        "expression_not_allowed",
+        "expression_syntax",
+        "expression_too_deep",
+        "function_not_allowed",
+        "missing_key",
+        "non_deterministic",
+        "not_available",
+        "session_on_update",
+        "unknown_function",
+    }
+)
+# What may only seem to be wrong with a part of which something was left out.
+_OF_THE_WHOLE = frozenset({"bad_window", "missing_key"})
+_KEEPS_COLUMNS = ("dedup", "filter")
+
+
+@dataclass(frozen=True)
+class _Assumed:
+    """What a broken part would give, and which problems with it are real: None means all of them."""
+
+    stream: Stream
+    real: frozenset[str] | None
+
+
+_UNKNOWN = _Assumed(Stream({}), _OF_ITSELF)
+
+
 class _Builder:
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
+        self.assumed: dict[str, _Assumed] = dict.fromkeys(draft.broken, _UNKNOWN)
         self.problems: list[Problem] = []
         self.source_nodes: dict[str, SourceNode] = {}
         self.operator_nodes: dict[str, OperatorNode] = {}
@@ -35,9 +72,12 @@ class _Builder:
         for id_, definition in self.draft.sources.items():
             checker = Checker(("sources", id_))
             node = build_source(id_, definition, checker)
-            self.problems.extend(checker.problems)
+            mended = id_ in self.draft.mended
+            self.problems.extend(found for found in checker.problems if not mended or found.code != "missing_field")
             if node is not None:
                 self.source_nodes[id_] = node
+            else:
+                self.assumed[id_] = _named(definition)
 
     def steps(self) -> None:
         """Operators and sinks, each after what it reads: an operator may read what a sink's target refused."""
@@ -54,6 +94,7 @@ class _Builder:
             self.operator(id_) if id_ in self.draft.operators else self.sink(id_)
         for id_ in written:
             if id_ not in order:
+                self.assumed.setdefault(id_, _UNKNOWN)
                 self.inputs(Checker((self.section(id_), id_)), written[id_])
 
     def section(self, id_: str) -> str:
@@ -62,44 +103,57 @@ class _Builder:
     def operator(self, id_: str) -> None:
         definition = self.draft.operators[id_]
         checker = Checker(("operators", id_))
-        inputs = self.inputs(checker, definition.references())
-        if inputs is not None:
-            node = OPERATORS_BY_NAME[definition.type].build(id_, definition, inputs, checker)
-            self.problems.extend(checker.problems)
-            if node is not None:
-                self.operator_nodes[id_] = node
+        inputs, real = self.inputs(checker, definition.references())
+        node = OPERATORS_BY_NAME[definition.type].build(id_, definition, inputs, checker)
+        self.report(checker, id_, real)
+        if node is not None and real is None and id_ not in self.draft.mended:
+            self.operator_nodes[id_] = node
+        else:
+            keeps = definition.type in _KEEPS_COLUMNS
+            self.assumed[id_] = _Assumed(inputs[0].stream, real) if keeps else _UNKNOWN
 
     def sink(self, id_: str) -> None:
         definition = self.draft.sinks[id_]
         checker = Checker(("sinks", id_))
-        inputs = self.inputs(checker, ((("input",), definition.input),))
-        if inputs is None:
-            return
-        (input_,) = inputs
+        (input_,), real = self.inputs(checker, ((("input",), definition.input),))
         if definition.options is not None:
             checker.add(definition.options.problems(input_.stream.columns), definition.connector)
-        self.problems.extend(checker.problems)
+        self.report(checker, id_, real)
+        if real is not None:
+            self.assumed[id_] = _UNKNOWN
+            return
         refuses = definition.options is not None and definition.options.refuses
         self.sink_nodes[id_] = SinkNode(id_, definition, input_.reference, input_.stream, refuses)
 
-    def inputs(self, checker: Checker, written: tuple[tuple[Path, str], ...]) -> tuple[Input, ...] | None:
-        """The inputs, or None when one does not exist or is broken; the first is reported, the second is known."""
-        found = [self.input(checker, Reference.parse(text), path) for path, text in written]
+    def report(self, checker: Checker, id_: str, real: frozenset[str] | None) -> None:
+        if id_ in self.draft.mended:
+            real = _OF_ITSELF - _OF_THE_WHOLE
+        self.problems.extend(found for found in checker.problems if real is None or found.code in real)
+
+    def inputs(
+        self, checker: Checker, written: tuple[tuple[Path, str], ...]
+    ) -> tuple[tuple[Input, ...], frozenset[str] | None]:
+        """The inputs, and which problems with them are real; one that does not exist is reported."""
+        references = [(Reference.parse(text), path) for path, text in written]
+        found = [(reference, self.input(checker, reference, path)) for reference, path in references]
         self.problems.extend(checker.problems)
         checker.problems.clear()
-        known = tuple(input_ for input_ in found if input_ is not None)
-        return known if len(known) == len(found) else None
+        limits = [assumed.real for _, assumed in found if assumed.real is not None]
+        inputs = tuple(Input(reference, assumed.stream) for reference, assumed in found)
+        return inputs, frozenset.intersection(*limits) if limits else None
 
-    def input(self, checker: Checker, reference: Reference, path: Path) -> Input | None:
+    def input(self, checker: Checker, reference: Reference, path: Path) -> _Assumed:
         node = self.node(reference.node)
+        if node is None and reference.node in self.assumed:
+            return self.assumed[reference.node] if reference.port == MAIN else _UNKNOWN
         if node is None or (isinstance(node, SinkNode) and reference.port == MAIN):
             self.missing(checker, reference, path)
-            return None
+            return _UNKNOWN
         if reference.port in node.ports:
-            return Input(reference, node.ports[reference.port])
+            return _Assumed(node.ports[reference.port], None)
         hint = hint_for(reference.port, node.ports, what=f"ports of `{reference.node}`")
         checker.refuse("unknown_port", f"`{reference.node}` has no port `{reference.port}`", hint, *path)
-        return None
+        return _UNKNOWN
 
     def node(self, id_: str) -> AnyNode | None:
         return self.source_nodes.get(id_) or self.operator_nodes.get(id_) or self.sink_nodes.get(id_)
@@ -121,3 +175,10 @@ class _Builder:
         self.problems.append(
             Problem("cycle", f"these {what} read each other in a circle: {shown}", hint, path, at_key=True)
         )
+
+
+def _named(definition: SourceDefinition) -> _Assumed:
+    """A source that is broken: the names of its columns are known where they are written, their types may not be."""
+    if not definition.columns:
+        return _UNKNOWN
+    return _Assumed(Stream(dict.fromkeys(definition.columns, STRING)), _OF_ITSELF | {"unknown_column"})
