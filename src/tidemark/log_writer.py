@@ -7,6 +7,7 @@ or in the file of stored ones, are masked.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -69,7 +70,10 @@ def masked(text: bytes, secrets: dict[bytes, bytes]) -> bytes:
 
 def secret_values(names: list[str], stored: Path) -> dict[bytes, bytes]:
     """The longest first, so that a value inside another one does not leave half of it."""
-    kept = json.loads(stored.read_bytes()) if stored.exists() else {}
+    try:
+        kept = json.loads(stored.read_bytes()) if stored.exists() else {}
+    except (OSError, ValueError):
+        kept = {}  # the driver cannot read it either, and says so
     found = [(os.fsencode(kept[name]["value"]), os.fsencode(name)) for name in names if name in kept]
     values = dict([*found, *((os.environb.get(os.fsencode(name), b""), os.fsencode(name)) for name in names)])
     return {value: values[value] for value in sorted(values, key=len, reverse=True) if len(value) >= SHORTEST_SECRET}
@@ -81,7 +85,9 @@ def main(path: str, largest: str, kept: str, stored: str, *names: str) -> None:
     log = RotatingLog(Path(path), int(largest), int(kept))
     secrets = secret_values(list(names), Path(stored))
     for lines in whole_lines(0):
-        log.write(masked(lines, secrets))
+        # What cannot be written is lost, and what comes when there is room again is not.
+        with contextlib.suppress(OSError):
+            log.write(masked(lines, secrets))
 
 
 if __name__ == "__main__":

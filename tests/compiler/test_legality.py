@@ -117,8 +117,28 @@ def test_a_broken_source_hides_nothing_that_is_wrong_behind_it() -> None:
         """
     assert codes(dedent(text)) == [
         "unknown_field", "bad_type", "bad_duration", "unknown_column", "function_not_allowed", "session_on_update",
-        "cycle", "missing_key", "missing_field",
+        "cycle", "non_deterministic", "missing_key", "missing_field",
     ]  # fmt: skip
+
+
+CUT_SOURCES = {
+    "column": ("files: {path: in, format: jsonl}, schema: {id: 5, t: timestamp}, event_id: id", "wrong_type"),
+    "generated": ("generator: {count: 5, columns: {id: 5, b: n}}", "wrong_type"),
+    "rate": ("generator: {rate: fast, columns: {id: n}}", "wrong_type"),
+    "partitions": ("files: {path: in, format: jsonl, partition: id, partitions: 0}, schema: {id: int}", "bad_value"),
+    "misspelt": ("files: {path: in, format: text}, schma: {id: string}", "unknown_field"),
+}
+
+
+@pytest.mark.parametrize(("source", "code"), CUT_SOURCES.values(), ids=CUT_SOURCES.keys())
+def test_what_was_left_out_of_a_source_is_not_missed_behind_it(source: str, code: str) -> None:
+    behind = "operators: {f: {type: filter, input: s, where: id > 3}}\nsinks: {o: {input: f, console: {}}}"
+    assert codes(f"tidemark: 1\nname: cut\nsources: {{s: {{{source}}}}}\n{behind}\n") == [code]
+
+
+def test_a_sink_is_no_input_even_when_it_is_broken() -> None:
+    sinks = "sinks: {a: {input: nowhere, console: {}}, b: {input: a, console: {}}}"
+    assert codes(job(sinks)) == ["unknown_input", "unknown_input"]
 
 
 def test_a_sink_whose_input_is_broken_is_not_checked_but_its_shape_is() -> None:

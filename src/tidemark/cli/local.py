@@ -91,7 +91,7 @@ def supervise(request: Request, renderer: Renderer) -> Progress:
             stop,
             f"its log is {directory.log}",
             request.patience,
-            request.redactor(),
+            request.redactor,
         ).run()
         progress.state, progress.failure = end.state, end.failure
         renderer.ended(progress)

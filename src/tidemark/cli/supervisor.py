@@ -98,6 +98,7 @@ class Heard:
     last_word_at: float = 0.0
     stops_sent: int = 0
     garbage: int = 0
+    redactor: Redactor = field(default_factory=lambda: Redactor({}))
 
     def hear(self, message: AnyMessage) -> None:
         match message:
@@ -121,14 +122,17 @@ class End:
 
 @dataclass
 class Supervisor:
-    """`start` takes a new attempt number each time it is called; `redactor` keeps secrets out of what is passed on."""
+    """`start` takes a new attempt number each time it is called.
+
+    `redactor` keeps secrets, as they are at that moment, out of what a driver says.
+    """
 
     start: Callable[[], DriverProcess]
     observer: Observer
     stop: StopRequest
     log_hint: str
     patience: Patience = field(default_factory=Patience)
-    redactor: Redactor = field(default_factory=lambda: Redactor({}))
+    redactor: Callable[[], Redactor] = lambda: Redactor({})
 
     def run(self) -> End:
         crashes: list[Failure] = []
@@ -147,8 +151,8 @@ class Supervisor:
         return End("STOPPED")
 
     def _one_attempt(self) -> tuple[Heard, End]:
+        heard = Heard(redactor=self.redactor())
         driver = self.start()
-        heard = Heard()
         try:
             self._follow(driver, heard)
             for line in driver.read_rest():
@@ -181,10 +185,11 @@ class Supervisor:
         except ValidationError:
             heard.garbage += 1
             if heard.garbage == 1:
-                self.observer.notice(f"the driver said something that is no message: {line[:80]!r}")
+                said = heard.redactor.text(line.decode(errors="replace"))
+                self.observer.notice(f"the driver said something that is no message: {said[:80]!r}")
             return
         if isinstance(message, Failed | Warned):
-            message = type(message).model_validate(self.redactor.data(message.model_dump()))
+            message = type(message).model_validate(heard.redactor.data(message.model_dump()))
         heard.hear(message)
         self.observer.hear(message)
 

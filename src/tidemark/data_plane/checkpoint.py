@@ -123,6 +123,7 @@ class Checkpoint:
         logged = (self.folder / "offsets" / str(epoch)).read_text(encoding="utf-8")
         write_atomically(self._records / f"offsets-{epoch}", logged)
         if self.committed(epoch - 1):
+            # Not forced to the disk, which would cost every epoch: it survives whatever happens to processes.
             copy = b"%d\n" % (epoch - 1) + self._commit(epoch - 1).read_bytes()
             (self._records / _COMMIT_COPY).write_bytes(copy)
         if self.known_parallelism is None:

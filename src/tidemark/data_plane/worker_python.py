@@ -25,13 +25,22 @@ PYTHONPATH={place}${{PYTHONPATH:+:$PYTHONPATH}} exec {python} "$@"
 
 def make_worker_python(temporary: Path) -> str:
     """A command that runs this Python with PySpark as it is installed; where that cannot be, this Python."""
-    folder = Path(tempfile.mkdtemp(prefix="worker-python-", dir=temporary))
+    # A colon would end the name of a place.
+    if os.pathsep in str(temporary):
+        return sys.executable
+    try:
+        command = _write_command(Path(tempfile.mkdtemp(prefix="worker-python-", dir=temporary)))
+    except OSError:
+        return sys.executable
+    # Some file systems let nothing be executed.
+    return str(command) if os.access(command, os.X_OK) else sys.executable
+
+
+def _write_command(folder: Path) -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for package in (pyspark, py4j):
         (folder / package.__name__).symlink_to(package.__path__[0])
     command = folder / "python"
     command.write_text(_SCRIPT.format(place=shlex.quote(str(folder)), python=shlex.quote(sys.executable)))
     command.chmod(0o700)
-    # Some file systems let nothing be executed; and a colon would end the name of a place.
-    can_be_used = os.access(command, os.X_OK) and os.pathsep not in str(folder)
-    return str(command) if can_be_used else sys.executable
+    return command

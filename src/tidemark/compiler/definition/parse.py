@@ -37,7 +37,8 @@ _UNREADABLE = JobFields(tidemark=1, name="unreadable")
 class Draft:
     """What could be read. `broken` are the ids whose part could not, so that nobody asks why they are missing.
 
-    `mended` are those of which something was left out: it is reported, and the rest of the part can be checked.
+    `mended` are those of which something was left out: it is reported, and the rest of the part can be checked. They
+    come with the fields in which that was.
     """
 
     document: Document
@@ -48,7 +49,7 @@ class Draft:
     sinks: dict[str, SinkDefinition] = field(default_factory=dict)
     tests: dict[int, CaseDefinition] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
-    mended: set[str] = field(default_factory=set)
+    mended: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def definition(self) -> JobDefinition:
@@ -205,8 +206,8 @@ def _mending(draft: Draft, section: str, members: dict[str, Any]) -> Iterator[tu
     for id_, data in _identified(draft, section, members):
         known = len(draft.problems)
         yield id_, data
-        if len(draft.problems) > known:
-            draft.mended.add(id_)
+        if touched := {str(problem.path[2]) for problem in draft.problems[known:] if len(problem.path) > 2}:
+            draft.mended[id_] = touched
 
 
 def _identified(draft: Draft, section: str, members: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

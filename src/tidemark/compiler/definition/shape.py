@@ -62,8 +62,9 @@ def _rest(model: type[AnyModel], data: object, found: list[ErrorDetails]) -> Any
         place: Any = rest
         for part in outer:
             place = place.get(part) if isinstance(place, dict) else None
-        if not isinstance(place, dict) or place.pop(last, None) is None:
+        if not isinstance(place, dict) or last not in place:
             return None
+        del place[last]
     try:
         return model.model_validate(rest)
     except ValidationError:

@@ -30,11 +30,15 @@ def build(draft: Draft) -> tuple[LogicalGraph, list[Problem]]:
 # What is wrong whatever the columns are.
 _OF_ITSELF = frozenset(
     {
+        "aggregate_expected",
         "aggregate_not_allowed",
+        "bad_name",
         "bad_window",
+        "duplicate_input",
         "expression_not_allowed",
         "expression_syntax",
         "expression_too_deep",
+        "expression_too_long",
         "function_not_allowed",
         "missing_key",
         "non_deterministic",
@@ -45,7 +49,9 @@ _OF_ITSELF = frozenset(
 )
 # What may only seem to be wrong with a part of which something was left out.
 _OF_THE_WHOLE = frozenset({"bad_window", "missing_key"})
+_OF_A_SCHEMA = frozenset({"bad_type", "name_collision", "unknown_column", "wrong_column_type"})
 _KEEPS_COLUMNS = ("dedup", "filter")
+_BESIDE_COLUMNS = frozenset({"event_id", "event_time", "key", "max_error_rate", "on_error", "watermark"})
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,18 @@ class _Builder:
         for id_, definition in self.draft.sources.items():
             checker = Checker(("sources", id_))
             node = build_source(id_, definition, checker)
-            mended = id_ in self.draft.mended
-            self.problems.extend(found for found in checker.problems if not mended or found.code != "missing_field")
-            if node is not None:
+            is_known = self.has_its_schema(id_)
+            self.report(checker, id_, None, _OF_A_SCHEMA if is_known else frozenset())
+            if node is not None and is_known:
                 self.source_nodes[id_] = node
             else:
-                self.assumed[id_] = _named(definition)
+                self.assumed[id_] = _named(definition) if is_known else _UNKNOWN
+
+    def has_its_schema(self, id_: str) -> bool:
+        """Whether nothing was left out of a source that could be, or could have been meant for, its columns."""
+        touched = self.draft.mended.get(id_, set())
+        connector, written = self.draft.sources[id_].connector, self.draft.sources[id_].columns
+        return not touched or (written is not None and touched <= {*_BESIDE_COLUMNS, connector})
 
     def steps(self) -> None:
         """Operators and sinks, each after what it reads: an operator may read what a sink's target refused."""
@@ -90,12 +102,10 @@ class _Builder:
         order, cycles = topological(reads)
         for cycle in cycles:
             self.cycle(cycle)
-        for id_ in order:
+        in_circles = [id_ for id_ in written if id_ not in order]
+        self.assumed.update(dict.fromkeys(in_circles, _UNKNOWN))
+        for id_ in (*order, *in_circles):
             self.operator(id_) if id_ in self.draft.operators else self.sink(id_)
-        for id_ in written:
-            if id_ not in order:
-                self.assumed.setdefault(id_, _UNKNOWN)
-                self.inputs(Checker((self.section(id_), id_)), written[id_])
 
     def section(self, id_: str) -> str:
         return "operators" if id_ in self.draft.operators else "sinks"
@@ -125,9 +135,12 @@ class _Builder:
         refuses = definition.options is not None and definition.options.refuses
         self.sink_nodes[id_] = SinkNode(id_, definition, input_.reference, input_.stream, refuses)
 
-    def report(self, checker: Checker, id_: str, real: frozenset[str] | None) -> None:
+    def report(
+        self, checker: Checker, id_: str, real: frozenset[str] | None, more: frozenset[str] = frozenset()
+    ) -> None:
+        """The problems of a part that are real; of one that was mended those it has by itself, and `more`."""
         if id_ in self.draft.mended:
-            real = _OF_ITSELF - _OF_THE_WHOLE
+            real = (_OF_ITSELF - _OF_THE_WHOLE) | more
         self.problems.extend(found for found in checker.problems if real is None or found.code in real)
 
     def inputs(
@@ -144,9 +157,13 @@ class _Builder:
 
     def input(self, checker: Checker, reference: Reference, path: Path) -> _Assumed:
         node = self.node(reference.node)
+        is_sink = isinstance(node, SinkNode) or (node is None and reference.node in self.draft.sinks)
+        if is_sink and reference.port == MAIN:
+            self.missing(checker, reference, path)
+            return _UNKNOWN
         if node is None and reference.node in self.assumed:
             return self.assumed[reference.node] if reference.port == MAIN else _UNKNOWN
-        if node is None or (isinstance(node, SinkNode) and reference.port == MAIN):
+        if node is None:
             self.missing(checker, reference, path)
             return _UNKNOWN
         if reference.port in node.ports:

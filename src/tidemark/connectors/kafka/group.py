@@ -53,7 +53,11 @@ class GroupOffsets:
             self._thread.join(_CLOSE_SECONDS)
 
     def _run(self) -> None:
-        consumer = Consumer({**self._settings, **_PATIENTLY, "group.id": self._group, "enable.auto.commit": False})
+        try:
+            consumer = Consumer({**self._settings, **_PATIENTLY, "group.id": self._group, "enable.auto.commit": False})
+        except KafkaException as refused:
+            self._complain(error_of(refused))
+            return
         while (positions := self._next()) is not None:
             problem = _send(consumer, positions)
             if problem is not None and may_work_later(problem):
@@ -69,10 +73,10 @@ class GroupOffsets:
             return positions
 
     def _keep(self, positions: Positions) -> None:
-        """For another try after a moment, unless there is something newer by then."""
+        """For another try after a moment, unless there is something newer by then, or it is the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._newest is not None, _PAUSE_SECONDS)
-            self._newest = self._newest or positions
+            self._changed.wait_for(lambda: self._newest is not None or self._closing, _PAUSE_SECONDS)
+            self._newest = self._newest or (None if self._closing else positions)
 
     def _complain(self, problem: KafkaError | None) -> None:
         """Once for each new reason."""
