@@ -136,6 +136,20 @@ def test_what_was_left_out_of_a_source_is_not_missed_behind_it(source: str, code
     assert codes(f"tidemark: 1\nname: cut\nsources: {{s: {{{source}}}}}\n{behind}\n") == [code]
 
 
+def test_what_reads_a_broken_filter_is_checked_as_if_it_were_whole() -> None:
+    text = job("""\
+        operators:
+          typo: {type: filter, input: orders, where: amuont > 0}
+          per_minute: {type: window, input: typo, key: [n], window: {tumbling: 1m}, aggregate: {total: sum(n)}}
+          twice: {type: map, input: per_minute, set: {two: totl * 2}}
+        sinks:
+          out: {input: per_minute, sqlite: {path: o.db, table: t, key: [m]}}
+          late: {input: per_minute.late, files: {path: late, format: jsonl}}
+          more: {input: twice, console: {}}
+        """)
+    assert codes(text) == ["unknown_column"] * 3
+
+
 def test_a_sink_is_no_input_even_when_it_is_broken() -> None:
     sinks = "sinks: {a: {input: nowhere, console: {}}, b: {input: a, console: {}}}"
     assert codes(job(sinks)) == ["unknown_input", "unknown_input"]

@@ -116,11 +116,13 @@ class _Builder:
         inputs, real = self.inputs(checker, definition.references())
         node = OPERATORS_BY_NAME[definition.type].build(id_, definition, inputs, checker)
         self.report(checker, id_, real)
-        if node is not None and real is None and id_ not in self.draft.mended:
-            self.operator_nodes[id_] = node
-        else:
+        if node is None or real is not None or id_ in self.draft.mended:
             keeps = definition.type in _KEEPS_COLUMNS
             self.assumed[id_] = _Assumed(inputs[0].stream, real) if keeps else _UNKNOWN
+        elif self.are_in_the_graph(inputs):
+            self.operator_nodes[id_] = node
+        else:
+            self.assumed[id_] = _Assumed(node.ports[MAIN], None)
 
     def sink(self, id_: str) -> None:
         definition = self.draft.sinks[id_]
@@ -129,7 +131,7 @@ class _Builder:
         if definition.options is not None:
             checker.add(definition.options.problems(input_.stream.columns), definition.connector)
         self.report(checker, id_, real)
-        if real is not None:
+        if real is not None or not self.are_in_the_graph((input_,)):
             self.assumed[id_] = _UNKNOWN
             return
         refuses = definition.options is not None and definition.options.refuses
@@ -171,6 +173,9 @@ class _Builder:
         hint = hint_for(reference.port, node.ports, what=f"ports of `{reference.node}`")
         checker.refuse("unknown_port", f"`{reference.node}` has no port `{reference.port}`", hint, *path)
         return _UNKNOWN
+
+    def are_in_the_graph(self, inputs: tuple[Input, ...]) -> bool:
+        return all(self.node(input_.reference.node) is not None for input_ in inputs)
 
     def node(self, id_: str) -> AnyNode | None:
         return self.source_nodes.get(id_) or self.operator_nodes.get(id_) or self.sink_nodes.get(id_)
