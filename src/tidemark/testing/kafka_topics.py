@@ -9,7 +9,6 @@ from typing import Any
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     Producer,
     TopicPartition,
@@ -99,11 +98,15 @@ class Topics:
         found = self.admin.list_offsets(wanted, isolation_level=isolation, request_timeout=_SECONDS)
         return {where.partition: future.result().offset for where, future in found.items()}
 
-    def group_offsets(self, group: str) -> dict[tuple[str, int], int]:
-        """What lag tools see of a consumer group."""
-        (future,) = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-        found = future.result(_SECONDS).topic_partitions
-        return {(each.topic, each.partition): each.offset for each in found}
+    def group_offsets(self, group: str, topic: str) -> dict[int, int]:
+        """What lag tools see of a consumer group, by partition; one without an offset is left out."""
+        consumer = Consumer({**self._settings, "group.id": group})
+        try:
+            partitions = consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
+            found = consumer.committed([TopicPartition(topic, each) for each in partitions], timeout=_SECONDS)
+            return {each.partition: each.offset for each in found if each.offset >= 0}
+        finally:
+            consumer.close()
 
     def _done(self, futures: Mapping[Any, Any]) -> None:
         for future in futures.values():

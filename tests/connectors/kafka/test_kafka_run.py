@@ -60,7 +60,7 @@ def test_kafka_to_kafka(kafka_broker: KafkaBroker, topics: Topics, name: str, tm
         "poison",
         {"trace": "7"},
     )
-    assert topics.group_offsets("tidemark.kafka-to-kafka.orders") == topic_ends(topics, name)
+    assert topics.group_offsets("tidemark.kafka-to-kafka.orders", name) == topics.end_offsets(name, committed=True)
 
 
 def tidemark_run(folder: Path, servers: str) -> dict[str, dict[str, object]]:
@@ -76,7 +76,3 @@ def windows(records: list[Record]) -> list[tuple[str, int, int, float]]:
     rows = [(record.key, json.loads(record.value or b"")) for record in records]
     assert all(key == row["store"].encode() for key, row in rows)
     return sorted((row["store"], int(row["window_start"][14:16]), row["orders"], row["revenue"]) for _, row in rows)
-
-
-def topic_ends(topics: Topics, name: str) -> dict[tuple[str, int], int]:
-    return {(name, partition): end for partition, end in topics.end_offsets(name, committed=True).items()}
