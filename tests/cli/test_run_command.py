@@ -257,13 +257,19 @@ def test_every_part_of_the_plan_is_in_the_summary_also_when_nothing_was_read(fol
     assert answer.json["sinks"] == {"out": {"rows": 0}, "late": {"rows": 0}, "bad": {"rows": 0}}
 
 
-@pytest.mark.parametrize(("mode", "options"), [("microbatch", ["--until-drained"]), ("backfill", [])])
-def test_a_generator_that_never_ends_cannot_be_drained(folder: Path, mode: str, options: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("mode", "options", "says"),
+    [
+        ("microbatch", ["--until-drained"], "source g: a generator without `count` never ends"),
+        ("backfill", [], "`mode: backfill` ends, and `g` never does"),
+    ],
+)
+def test_a_generator_that_never_ends_cannot_be_drained(folder: Path, mode: str, options: list[str], says: str) -> None:
     endless = "generator: {rate: 5, columns: {store: \"'s'\"}}"
     parts = f"sources: {{g: {{{endless}}}}}\nsinks: {{o: {{input: g, console: {{}}}}}}\n"
     (folder / "job.yaml").write_text(f"tidemark: 1\nname: shop\nmode: {mode}\n{parts}")
     driver = scenario(folder, {"*": FINISH})
     answer = tidemark(folder, "run", "job.yaml", *options, driver=driver)
     assert answer.code == 2
-    assert "source g: a generator without `count` never ends" in answer.err
+    assert says in answer.err
     assert driver.diary("start") == []

@@ -121,6 +121,12 @@ def test_a_broken_source_hides_nothing_that_is_wrong_behind_it() -> None:
     ]  # fmt: skip
 
 
+def test_an_unreadable_type_does_not_hide_a_role_that_names_no_column() -> None:
+    source = "files: {path: in, format: jsonl}, schema: {a: strin, t: timestamp}, event_time: ts, key: b, event_id: a"
+    text = f"tidemark: 1\nname: x\nsources: {{s: {{{source}}}}}\nsinks: {{o: {{input: s, console: {{}}}}}}\n"
+    assert codes(text) == ["bad_type", "unknown_column", "unknown_column"]
+
+
 CUT_SOURCES = {
     "column": ("files: {path: in, format: jsonl}, schema: {id: 5, t: timestamp}, event_id: id", "wrong_type"),
     "generated": ("generator: {count: 5, columns: {id: 5, b: n}}", "wrong_type"),

@@ -253,6 +253,23 @@ def test_the_current_time_is_the_logged_time_of_the_epoch_also_on_a_replay(feed:
     assert replayed.facts[0] == epochs.facts[0]
 
 
+def test_bounded_sources_give_what_was_there_and_no_more(feed: Feed, checkpoint: Path) -> None:
+    feed.add(("a", 0))
+    feed.add(("b", 1))
+
+    def watch(_: DataFrame, epoch: int, execution: Execution) -> None:
+        if epoch == 0:
+            execution.bound_sources()
+            feed.add(("later", 2))
+
+    with Epochs(feed.stream().select("k"), checkpoint, watch=watch) as epochs:
+        epochs.run()
+    assert epochs.rows == {0: [("a",)], 1: [("b",)]}
+    with Epochs(feed.stream().select("k"), checkpoint) as unbounded:
+        unbounded.run()
+    assert unbounded.rows == {2: [("later",)]}
+
+
 # --- reading an epoch again ---------------------------------------------------------------------------------------
 
 

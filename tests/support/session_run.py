@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from tidemark.compiler.compile import compile_job
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.protocol.message import Message
-from tidemark.protocol.messages import Accounting, ConsoleLine, RunSpec
+from tidemark.protocol.messages import Accounting, ConsoleLine, Ended, RunSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Row = dict[str, Any]
+PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,20 @@ def run_drained(definition: str, folder: Path, spark: SparkSession) -> Run:
         base=str(folder),
         until_drained=True,
     )
-    ended = JobDriver(spec, spark, said.append).run()
-    assert ended.state == "FINISHED"
+    ended = drained(JobDriver(spec, spark, said.append))
     return Run(ended.total, [json.loads(line.text) for line in said if isinstance(line, ConsoleLine)])
+
+
+def drained(driver: JobDriver) -> Ended:
+    """Runs a job that has to end by itself; one that does not is stopped, and told."""
+    given_up = threading.Timer(PATIENCE, driver.ask_stop)
+    given_up.start()
+    try:
+        ended = driver.run()
+    finally:
+        given_up.cancel()
+    assert ended.state == "FINISHED"
+    return ended
 
 
 def table_rows(database: Path, table: str) -> list[Row]:

@@ -162,11 +162,10 @@ class _Launcher:
 
 
 def _check_that_it_ends(request: Request) -> None:
-    drains = request.until_drained or request.plan.mode == "backfill"
-    for source in request.plan.sources.values() if drains else ():
-        if source.connector == "generator" and source.options["count"] is None:
+    for source in request.plan.sources.values() if request.until_drained else ():
+        if source.endless:
             raise UsageError(
-                f"source {source.id}: a generator without `count` never ends, so the job cannot be drained",
+                f"source {source.id}: a {source.connector} without `count` never ends, so the job cannot be drained",
                 hint="write a `count`, or run the job without --until-drained",
                 step=source.id,
             )

@@ -99,11 +99,9 @@ class JobDriver:
         """Runs to the end: until drained, or until `ask_stop`. Raises the error of the first query that fails."""
         try:
             with listening(self._spark, self):
-                self.start()
-                if self._spec.until_drained or self._spec.plan.mode == "backfill" or self.finished:
-                    state = self._drain()
-                else:
-                    state = self._wait_for_stop()
+                drains = self._spec.until_drained or self._spec.plan.mode == "backfill" or self.finished
+                self.start(bounded=drains)
+                state = self._drain() if drains else self._wait_for_stop()
                 self._stop_queries()
                 return self.ended(state)
         except StopRequested:
@@ -123,14 +121,14 @@ class JobDriver:
         if self._stop_asked.wait(seconds):
             raise StopRequested
 
-    def start(self) -> None:
+    def start(self, *, bounded: bool = False) -> None:
         """Opens every sink of every query before the first epoch of any of them."""
         frames = [self._build(query) for query in self._spec.plan.queries]
         recovered = any(driver.progress.last_epoch is not None for driver in self.queries)
         ids = tuple(query.id for query in self._spec.plan.queries)
         self._send(Started(attempt=self._spec.attempt, queries=ids, recovered=recovered))
         for driver, frame in zip(self.queries, frames, strict=True):
-            driver.start(frame, self._spec.plan.epoch.interval_ms)
+            driver.start(frame, self._spec.plan.epoch.interval_ms, bounded)
 
     def ended(self, state: str) -> Ended:
         watermark = smallest_watermark(driver.progress.watermark.value for driver in self.queries)

@@ -76,12 +76,15 @@ class QueryDriver:
         self._reports: dict[int, EpochCommitted] = {}
         self._moved_at: dict[int, float] = {}
 
-    def start(self, frames: QueryFrames, interval_ms: int) -> None:
+    def start(self, frames: QueryFrames, interval_ms: int, bounded: bool) -> None:
+        """A bounded query reads what is there when it starts; what comes later is left to another run."""
         self._interval_ms = interval_ms
+        self._bounded = bounded
         self._start(frames)
 
     def _start(self, frames: QueryFrames) -> None:
         self._frames = frames
+        self._sources_are_open = self._bounded
         writer = frames.terminal().writeStream.outputMode(frames.output_mode).foreachBatch(self._on_epoch)
         writer = writer.option("checkpointLocation", str(self.checkpoint.folder)).queryName(self.id)
         self._frames.set_source_names()
@@ -128,6 +131,7 @@ class QueryDriver:
         if self._stopping.is_set():
             raise StopRequested
         started = time.monotonic()
+        self._bound_sources()
         self._failpoints.reach("after_log", epoch)
         self._check_room(epoch)
         self.checkpoint.keep_logged(epoch)
@@ -144,6 +148,12 @@ class QueryDriver:
         self.progress.commit(epoch, self._events(counts), accounted, holding)
         self._reports[epoch] = self._report(known_as, facts, counts, time.monotonic() - started)
         self._failpoints.reach("after_epoch_record", epoch)
+
+    def _bound_sources(self) -> None:
+        """In the first epoch after a start, because before it Spark has no sources to speak to."""
+        if self._sources_are_open:
+            self._execution.bound_sources()
+            self._sources_are_open = False
 
     @contextmanager
     def _in_trust(self, facts: EpochFacts) -> Iterator[None]:
@@ -273,7 +283,9 @@ class QueryDriver:
             self._tick()
 
     def drain(self) -> None:
-        """Moves the watermark to the end of time, so that every window closes."""
+        """Moves the watermark to the end of time: every window closes, and an event read after that would be late."""
+        with self.paused():
+            self._bound_sources()
         self.move(QueryWatermark.drain)
 
     def _tick(self) -> None:

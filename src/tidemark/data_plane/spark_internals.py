@@ -14,6 +14,7 @@ from typing import IO, Any, ClassVar, Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
+from py4j.java_gateway import is_instance_of
 from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.java_gateway import ensure_callback_server_started
@@ -24,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.util import _load_from_socket
 
 JavaObject = Any
+_MAY_BE_BOUNDED = "org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow"
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,16 @@ class Execution:
         """The names, or places, of the query's sources in the order in which Spark reports their progress."""
         sources, names = self._execution.sources(), self._execution.sourceToIdMap()
         return [str(names.apply(sources.apply(index))) for index in range(sources.size())]
+
+    def bound_sources(self) -> None:
+        """From now on sources give what they have now, and no more; call it between epochs or from inside one.
+
+        Spark prepares the sources of queries that end by themselves in this way. One that cannot be is left alone.
+        """
+        sources = self._execution.sources()
+        for source in (sources.apply(index) for index in range(sources.size())):
+            if is_instance_of(SparkContext._gateway, source, _MAY_BE_BOUNDED):
+                source.prepareForTriggerAvailableNow()
 
     def set_watermark(self, watermark_ms: int) -> None:
         """Hands the next epoch's watermark to Spark, from inside the batch function."""

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pyspark.sql import SparkSession
+from support.session_run import drained
 from support.waiting import wait_until
 
 from tidemark.compiler.compile import compile_job
@@ -46,7 +47,7 @@ class KafkaJob:
         return JobDriver(spec, self.spark, send)
 
     def drain(self) -> Ended:
-        return self.driver(drain=True).run()
+        return drained(self.driver(drain=True))
 
     def running(self) -> Running:
         return Running(self)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,41 @@ def test_records_bring_key_headers_time_and_place(make_job: MakeJob, topics: Top
     ]  # fmt: skip
     assert ended.state == "FINISHED"
     assert topics.group_offsets("lag-of-shop", name) == {0: 0, 1: 2}
+
+
+def test_a_topic_that_is_written_to_all_the_time_can_be_drained(make_job: MakeJob, topics: Topics, name: str) -> None:
+    topics.create(name)
+    topics.produce(name, [Record(at(n)) for n in range(3)])
+    job = make_job(f"""\
+sources:
+  events: {{kafka: {{topic: {name}, servers: SERVERS}}, schema: {{t: timestamp(s)}}, event_time: t}}
+operators:
+  per_minute: {{type: window, input: events, window: {{tumbling: 1m}}, aggregate: {{n: count()}}}}
+sinks:
+  out: {{input: per_minute, files: {{path: out, format: jsonl}}}}
+""")
+    with written_to(topics, name, at(90)):
+        counts = job.drain().total.operators["per_minute"]
+    assert counts.late == 0
+    assert sum(row["n"] for row in job.rows("out")) == counts.rows_in < topics.end_offsets(name, committed=True)[0]
+
+
+@contextmanager
+def written_to(topics: Topics, topic: str, value: bytes) -> Iterator[None]:
+    """One record after the other, for as long as this is held."""
+    enough = threading.Event()
+
+    def write() -> None:
+        while not enough.is_set():
+            topics.produce(topic, [Record(value)])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        writer.join()
 
 
 POISON = (b"", b"\xff\xfe\x00", b"{", b'{"n": "x"}', b"[1]", b"null", None, b'{"n": 1} {"n": 2}', b"\x00" * 1000)

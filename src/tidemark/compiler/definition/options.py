@@ -27,6 +27,11 @@ class SourceOptions(Model):
         """How a record is encoded; `columns` when the source gives typed columns by itself."""
         return "columns"
 
+    @property
+    def endless(self) -> bool:
+        """Whether it makes new events for ever, so that a job that reads it cannot be drained."""
+        return False
+
     def default_schema(self) -> dict[str, str] | None:
         """The schema of a source that names none; None when it must name one."""
         return None

@@ -12,6 +12,7 @@ from tidemark.compiler.diagnostics.diagnostic import Problem
 from tidemark.compiler.graph.cases import tests_fit_the_job
 from tidemark.compiler.graph.graph import LogicalGraph
 from tidemark.compiler.graph.legality import (
+    backfill_never_ends,
     branch_ports_unused,
     error_columns_collide,
     late_columns_collide,
@@ -21,7 +22,7 @@ from tidemark.compiler.graph.legality import (
 
 Check = Callable[[Draft, LogicalGraph], Iterator[Problem]]
 
-CHECKS: tuple[Check, ...] = (late_columns_collide, error_columns_collide, tests_fit_the_job)
+CHECKS: tuple[Check, ...] = (late_columns_collide, error_columns_collide, backfill_never_ends, tests_fit_the_job)
 ADVICE: tuple[Check, ...] = (side_ports_not_connected, nothing_unused, branch_ports_unused)
 
 

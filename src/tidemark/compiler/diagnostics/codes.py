@@ -60,6 +60,7 @@ CODES: tuple[Code, ...] = (
         schema_mismatch="Two schemas that must be equal differ.",
         partition_mismatch="`partition` and `partitions` must be given together.",
         rate_or_count="A generator has neither a rate nor a count.",
+        endless_source="A job that ends by itself reads a source that never does.",
         missing_key="Rows are to be replaced, but by which key is not said.",
         bad_window="The fields of a window do not fit together.",
         session_on_update="A session window cannot emit on update.",

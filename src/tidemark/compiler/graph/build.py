@@ -160,14 +160,11 @@ class _Builder:
     def input(self, checker: Checker, reference: Reference, path: Path) -> _Assumed:
         node = self.node(reference.node)
         is_sink = isinstance(node, SinkNode) or (node is None and reference.node in self.draft.sinks)
-        if is_sink and reference.port == MAIN:
+        if (is_sink and reference.port == MAIN) or (node is None and reference.node not in self.assumed):
             self.missing(checker, reference, path)
             return _UNKNOWN
-        if node is None and reference.node in self.assumed:
-            return self.assumed[reference.node] if reference.port == MAIN else _UNKNOWN
         if node is None:
-            self.missing(checker, reference, path)
-            return _UNKNOWN
+            return self.assumed[reference.node] if reference.port == MAIN else _UNKNOWN
         if reference.port in node.ports:
             return _Assumed(node.ports[reference.port], None)
         hint = hint_for(reference.port, node.ports, what=f"ports of `{reference.node}`")

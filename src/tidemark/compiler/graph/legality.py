@@ -37,6 +37,16 @@ def error_columns_collide(draft: Draft, graph: LogicalGraph) -> Iterator[Problem
             yield Problem("name_collision", message, hint, ("sinks", id_), at_key=True)
 
 
+def backfill_never_ends(draft: Draft, graph: LogicalGraph) -> Iterator[Problem]:
+    """A backfill reads what is there and ends, which a source that makes events for ever does not let it."""
+    for id_, source in graph.sources.items() if draft.fields.mode == "backfill" else ():
+        options, connector = source.definition.options, source.definition.connector
+        if options is not None and options.endless:
+            hint = "Give it a `count`, or leave `mode: backfill` out."
+            message = f"`mode: backfill` ends, and `{id_}` never does"
+            yield Problem("endless_source", message, hint, ("sources", id_, connector), at_key=True)
+
+
 def side_ports_not_connected(draft: Draft, graph: LogicalGraph) -> Iterator[Problem]:
     connected = {(reference.node, reference.port) for reference in graph.references()}
     for section, nodes in (("sources", graph.sources), ("operators", graph.operators)):

@@ -8,7 +8,7 @@ from tidemark.compiler.diagnostics.suggest import listed
 from tidemark.compiler.graph.checker import Checker
 from tidemark.compiler.graph.node import SourceNode
 from tidemark.connectors.catalogue import BY_NAME, FORMATS_TO_COME
-from tidemark.schema import LONG, Type
+from tidemark.schema import LONG, STRING, Type
 
 GENERATOR_SCOPE = {"n": LONG}
 PROCESSING_TIME = "_ingestion_time"
@@ -20,6 +20,7 @@ def build_source(id_: str, definition: SourceDefinition, checker: Checker) -> So
     computed = _compute(definition, checker)
     columns = _columns(definition, computed, checker)
     if columns is None:
+        _check_names(definition, checker)
         return None
     if columns:
         _check_roles(definition, columns, checker)
@@ -109,6 +110,15 @@ def _check_single_column(definition: SourceDefinition, columns: dict[str, Type],
         hint = f"Leave the schema out (the column is then `value`), or name one {needed} column."
         message = f"a record of the format {definition.format} is exactly one {needed} column"
         checker.refuse("schema_mismatch", message, hint, "schema")
+
+
+def _check_names(definition: SourceDefinition, checker: Checker) -> None:
+    """Of a schema with a type that cannot be read the names are known, and whether roles are among them."""
+    written = dict.fromkeys(definition.columns or {}, STRING)
+    for role in ("event_id", "key", "event_time") if written else ():
+        name = getattr(definition, role)
+        if name is not None and name != PROCESSING_TIME:
+            checker.column(name, written, role)
 
 
 def _check_roles(definition: SourceDefinition, columns: dict[str, Type], checker: Checker) -> None:

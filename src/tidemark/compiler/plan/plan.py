@@ -50,6 +50,7 @@ class SourcePlan(Frozen):
     watermark: WatermarkPolicy
     on_error: Literal["divert", "fail"] = "divert"
     max_error_rate: float | None = None
+    endless: bool = False
 
 
 class OperatorPlan(Frozen):

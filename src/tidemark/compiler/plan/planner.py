@@ -124,6 +124,7 @@ def _source(node: SourceNode) -> SourcePlan:
         ),
         on_error=definition.on_error,
         max_error_rate=definition.max_error_rate,
+        endless=definition.options is not None and definition.options.endless,
     )
 
 

@@ -34,6 +34,10 @@ class GeneratorSourceOptions(SourceOptions):
     out_of_order: OutOfOrder | None = None
     nexmark: Any = None
 
+    @property
+    def endless(self) -> bool:
+        return self.count is None
+
     def computed_columns(self) -> dict[str, str] | None:
         return self.columns
 
