@@ -126,12 +126,19 @@ quicken() {
     rm -f "$QUICK_LOG"
 }
 
+# Python keeps compiled modules by itself, but not where it is told to leave no files behind; commands then compile
+# everything anew each time they start.
+compile_modules() {
+    .venv/bin/python -m compileall -q src || say "setup: src cannot be written to; commands will start more slowly"
+}
+
 main() {
-    if up_to_date; then return; fi
+    if up_to_date; then compile_modules; return; fi
     ensure_java
     ensure_venv
     touch "$UNFINISHED"
     install_packages
+    compile_modules
     fetch_jars
     make_jobs_quick
     inputs >"$STAMP"

@@ -33,7 +33,7 @@ def test_a_process_that_is_just_dying_is_waited_for(spark: SparkSession) -> None
 def test_a_call_that_was_not_answered(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool, told: str
 ) -> None:
-    def start(self: JobDriver) -> None:
+    def start(self: JobDriver, *, bounded: bool) -> None:
         raise Py4JError("An error occurred while calling o823.isActive")
 
     monkeypatch.setattr(JobDriver, "start", start)
