@@ -6,7 +6,6 @@ arrivals, which is counted in the same pass; only when that lies behind the wate
 
 from __future__ import annotations
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -50,13 +49,10 @@ class Arrivals:
         assert counted is not None
         return Split(counted["late"], counted["passed"])
 
-    def take_late(self) -> tuple[Split, DataFrame]:
-        """The same counts, and the late rows kept for their sinks, still in one pass; unpersist them when done."""
-        counted = Observation()
+    def late(self, counted: Observation) -> DataFrame:
+        """The late rows. Both sides are counted as `late` and `passed` in the pass that reads them."""
         rows = self._rows.observe(counted, tally(self._late).alias("late"), tally(~self._late).alias("passed"))
-        kept = self._late_columns(rows.where(self._late)).persist(StorageLevel.DISK_ONLY)
-        kept.count()
-        return Split(counted.get["late"], counted.get["passed"]), kept
+        return self._late_columns(rows.where(self._late))
 
     def _late_columns(self, rows: DataFrame) -> DataFrame:
         """What the `.late` port carries."""

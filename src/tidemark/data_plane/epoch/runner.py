@@ -67,7 +67,7 @@ class EpochRunner:
         if several:
             frame = frame.persist(StorageLevel.DISK_ONLY)
         if len(pending) != 1 or self._refuses_input():
-            frame.write.format("noop").mode("append").save()
+            _read_for_the_counts(frame)
             counts.observed = self.side_ports.observed(execution, facts)
             self._check_input(counts.observed)
         for opened in sinks:
@@ -78,21 +78,30 @@ class EpochRunner:
     def _write_side(self, side: EpochSidePorts, epoch: int, counts: EpochCounts) -> None:
         for opened in self.sinks:
             if self.side_ports.feeds(opened.plan.id):
-                self._write(opened, side.frame(opened.plan), epoch, counts)
+                self._write_side_rows(opened, side.frame(opened.plan), epoch, counts)
                 self._hand_on_refused(opened, side, epoch, counts)
         side.close()
         self.refused.clear()
 
-    def _write(self, opened: OpenSink, frame: DataFrame | None, epoch: int, counts: EpochCounts) -> None:
-        """Commits the epoch to one sink, unless it holds it; a side port without rows leaves its sinks alone."""
-        written = self.writer.held(opened.sink, epoch) if frame is not None else 0
-        if written is None and frame is not None:
+    def _write_side_rows(self, opened: OpenSink, frame: DataFrame | None, epoch: int, counts: EpochCounts) -> None:
+        """A side port without rows leaves its sinks alone; rows that a sink holds are counted all the same."""
+        if frame is None:
+            counts.sink_rows[opened.plan.id] = 0
+        elif not self._write(opened, frame, epoch, counts):
+            _read_for_the_counts(frame)
+
+    def _write(self, opened: OpenSink, frame: DataFrame, epoch: int, counts: EpochCounts) -> bool:
+        """Commits the epoch to one sink; False when the sink holds it and has read nothing."""
+        held = self.writer.held(opened.sink, epoch)
+        if held is None:
             started = time.monotonic()
             with rows_for(opened.plan, frame, self.plan) as rows:
-                written = self.writer.write(opened.sink, epoch, rows)
+                counts.sink_rows[opened.plan.id] = self.writer.write(opened.sink, epoch, rows)
             counts.sink_ms[opened.plan.id] = round((time.monotonic() - started) * 1000)
             self.failpoints.reach("between_sinks", epoch, opened.plan.id)
-        counts.sink_rows[opened.plan.id] = written or 0
+            return True
+        counts.sink_rows[opened.plan.id] = held
+        return False
 
     def _hand_on_refused(self, opened: OpenSink, side: EpochSidePorts, epoch: int, counts: EpochCounts) -> None:
         """Gives what a target refused to the sinks of its port; without one it is counted, and said once."""
@@ -139,6 +148,10 @@ class EpochRunner:
                 hint=f"connect {node}.errors to a sink to see them, or relax `on_error` and `max_error_rate`",
                 step=node,
             )
+
+
+def _read_for_the_counts(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("append").save()
 
 
 def _refused_unread(sink: str, count: int) -> Warned:

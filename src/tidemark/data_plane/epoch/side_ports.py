@@ -5,12 +5,15 @@ They are looked for only when there are some.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan, SinkPlan
 from tidemark.connectors.connector import Source
-from tidemark.data_plane.epoch.accounting import EpochCounts, Observed
+from tidemark.data_plane.epoch.accounting import EpochCounts, Observed, Split
 from tidemark.data_plane.epoch.late import Arrivals, operators_with_late_rows
 from tidemark.data_plane.query.frames import EpochFrames
 from tidemark.data_plane.query.paths import side_origins
@@ -62,7 +65,7 @@ class SidePorts:
     def collect(self, execution: Execution, facts: EpochFacts, counts: EpochCounts) -> EpochSidePorts:
         """Finds the epoch's error and late rows, counts them and keeps those that a sink wants."""
         frames = self._frames(execution, facts)
-        epoch = EpochSidePorts(self._plan, frames, counts, self._origin)
+        epoch = EpochSidePorts(frames, counts, self._origin)
         connected = set(self._origin.values())
         for node in self._sources_with_errors(counts.observed):
             if f"{node}.errors" in connected:
@@ -81,40 +84,47 @@ class SidePorts:
 
 
 class EpochSidePorts:
-    """The side rows of one epoch, kept on disk until its sinks have them."""
+    """The side rows of one epoch, read and counted when their sinks are written; several sinks share one reading."""
 
-    def __init__(self, plan: ExecutionPlan, frames: EpochFrames, counts: EpochCounts, origin: dict[str, str]) -> None:
-        self._plan = plan
+    def __init__(self, frames: EpochFrames, counts: EpochCounts, origin: dict[str, str]) -> None:
         self._frames = frames
         self._counts = counts
         self._origin = origin
-        self._kept: dict[str, DataFrame] = {}
+        self._readers = Counter(origin.values())
+        self._kept: list[DataFrame] = []
+        self._late: dict[str, Observation] = {}
+        self._errors: dict[str, Observation] = {}
 
     def take_errors(self, node: str) -> None:
-        rows = self._frames.events(node).errors().persist(StorageLevel.DISK_ONLY)
-        self._keep(f"{node}.errors", rows, rows.count())
+        counted = self._errors[f"{node}.errors"] = Observation()
+        rows = self._frames.events(node).errors().observe(counted, F.count(F.lit(1)).alias("rows"))
+        self._provide(f"{node}.errors", rows)
 
     def take_late(self, node: str, arrivals: Arrivals) -> None:
-        split, rows = arrivals.take_late()
-        self._counts.splits[node] = split
-        self._keep(f"{node}.late", rows, split.late)
+        counted = self._late[node] = Observation()
+        self._provide(f"{node}.late", arrivals.late(counted))
 
     def take_refused(self, sink: str, rows: DataFrame, count: int) -> None:
-        self._keep(f"{sink}.errors", rows, count)
+        self._counts.side_rows[f"{sink}.errors"] = count
+        self._provide(f"{sink}.errors", rows)
 
     def frame(self, sink: SinkPlan) -> DataFrame | None:
         """The rows of a side sink; None when its port had none in this epoch."""
-        if self._origin[sink.id] not in self._kept:
-            return None
-        return self._frames.port(sink.input)
+        return self._frames.port(sink.input) if self._frames.provides(self._origin[sink.id]) else None
 
     def close(self) -> None:
-        """Takes in what the operators behind the ports counted, and lets the rows go."""
+        """Takes in what was counted on the way to the sinks, every one of which has read its rows, and lets them go."""
+        for node, counted in self._late.items():
+            split = self._counts.splits[node] = Split(counted.get["late"], counted.get["passed"])
+            self._counts.side_rows[f"{node}.late"] = split.late
+        for port, counted in self._errors.items():
+            self._counts.side_rows[port] = counted.get["rows"]
         self._counts.observed = {**self._counts.observed, **self._frames.observed()}
-        for rows in self._kept.values():
+        for rows in self._kept:
             rows.unpersist()
 
-    def _keep(self, port: str, rows: DataFrame, count: int) -> None:
-        self._kept[port] = rows
-        self._counts.side_rows[port] = count
+    def _provide(self, port: str, rows: DataFrame) -> None:
+        if self._readers[port] > 1:
+            rows = rows.persist(StorageLevel.DISK_ONLY)
+            self._kept.append(rows)
         self._frames.provide(port, rows)

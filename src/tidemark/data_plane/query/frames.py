@@ -326,6 +326,9 @@ class EpochFrames(Frames):
         """The frame of a side port, for the operators and sinks behind it."""
         self._nodes[reference] = frame
 
+    def provides(self, reference: str) -> bool:
+        return reference in self._nodes
+
     def port(self, reference: str) -> DataFrame:
         return self._nodes[reference] if reference in self._nodes else super().port(reference)
 
