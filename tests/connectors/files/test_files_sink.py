@@ -86,6 +86,19 @@ def test_partition_columns_become_folders(
     assert folders == {"k=a%2Fb%3Dc", "k=é d", "k=__HIVE_DEFAULT_PARTITION__", "k=new"}
 
 
+@pytest.mark.parametrize(
+    "value", ["x" * 300, "\N{LATIN SMALL LETTER E WITH ACUTE}" * 130, "a\0b"], ids=["long", "bytes", "nul"]
+)
+def test_a_value_that_no_folder_can_have_as_its_name_is_told(value: str, spark: SparkSession, tmp_path: Path) -> None:
+    sink = opened(tmp_path, partition_by=("k",))
+    rows = FrameRows(spark.createDataFrame([(value, 1), ("fine", 2)], "k string, n long"))
+    with pytest.raises(SinkMismatch, match="no folder can have the name 'k=") as told:
+        sink.write(0, rows)
+    assert "partition_by" in (told.value.hint or "")
+    assert len(told.value.message) < 150
+    assert data_files(tmp_path / "out") == []
+
+
 def test_a_row_whose_only_csv_column_is_null_is_a_line(spark: SparkSession, tmp_path: Path) -> None:
     sink = opened(tmp_path, columns_of(n="long"), format="csv")
     assert sink.write(0, FrameRows(spark.createDataFrame([(None,), (2,), (None,)], "n long").coalesce(1))) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from tidemark.errors import SinkMismatch
 from tidemark.schema import parse_type
 
 _NO_SPACE = "No space left on device"
+# What Hadoop says of a folder that the disk refuses, of which only a value of a column can be the reason here.
+_REFUSED_FOLDER = re.compile(r"Mkdirs failed to create .*/([^/]+=[^/]*) \(exists=false")
 
 
 class FilesSink:
@@ -81,6 +84,8 @@ class FilesSink:
             self._ledger.check_turn(epoch)
             if _NO_SPACE in str(error):
                 raise disk_full(self._path, self._context.sink) from error
+            if refused := _REFUSED_FOLDER.search(str(error)):
+                raise self._no_folder(refused[1]) from error
             raise
         rows: int = counted.get["rows"]
         return rows
@@ -117,6 +122,13 @@ class FilesSink:
                 raise self._mismatch(f"partition column {name!r} is nested", "Choose a column with a plain type.")
         if self._partition_by and set(self._partition_by) == set(self._types):
             raise self._mismatch("partition_by leaves no column for the files", "Leave at least one column out of it.")
+
+    def _no_folder(self, name: str) -> SinkMismatch:
+        message = (
+            f"no folder can have the name {name[:40]!r}{'…' if len(name) > 40 else ''}, by which rows are to be put"
+        )
+        hint = "A name has up to 255 bytes and no NUL: shorten the column by a map, or leave it out of `partition_by`."
+        return self._mismatch(message, hint)
 
     def _mismatch(self, message: str, hint: str) -> SinkMismatch:
         return SinkMismatch(message, hint=hint, step=self._context.sink)
