@@ -129,7 +129,7 @@ quicken() {
 # Python keeps compiled modules by itself, but not where it is told to leave no files behind; commands then compile
 # everything anew each time they start.
 compile_modules() {
-    .venv/bin/python -m compileall -q src || say "setup: src cannot be written to; commands will start more slowly"
+    .venv/bin/python -m compileall -q src || say "setup: not all of src could be compiled; commands will start more slowly"
 }
 
 main() {

@@ -260,7 +260,7 @@ def test_every_part_of_the_plan_is_in_the_summary_also_when_nothing_was_read(fol
 @pytest.mark.parametrize(
     ("mode", "options", "says"),
     [
-        ("microbatch", ["--until-drained"], "source g: a generator without `count` never ends"),
+        ("microbatch", ["--until-drained"], "source g: this generator never ends"),
         ("backfill", [], "`mode: backfill` ends, and `g` never does"),
     ],
 )

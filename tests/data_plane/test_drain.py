@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,30 @@ from data_plane.driving_jobs import Shop, plan_of, write_input
 from pyspark.sql import SparkSession
 from support.session_run import drained
 
+from tidemark.compiler.compile import compile_job
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.errors import NotFresh
 from tidemark.protocol.message import Message
-from tidemark.protocol.messages import EpochCommitted
+from tidemark.protocol.messages import EpochCommitted, RunSpec
 
 pytestmark = pytest.mark.spark
+
+TWO_QUERIES = """\
+tidemark: 1
+name: two
+sources:
+  busy:
+    files: {path: busy, format: jsonl, max_files_per_epoch: 1}
+    schema: &schema {store: string, t: timestamp(s)}
+    event_time: t
+  quiet: {files: {path: quiet, format: jsonl, max_files_per_epoch: 1}, schema: *schema, event_time: t}
+operators:
+  of_busy: {type: window, input: busy, window: {tumbling: 1m}, aggregate: {n: count()}}
+  of_quiet: {type: window, input: quiet, window: {tumbling: 1m}, aggregate: {n: count()}}
+sinks:
+  a: {input: of_busy, files: {path: a, format: jsonl}}
+  b: {input: of_quiet, files: {path: b, format: jsonl}}
+"""
 
 
 def test_what_arrives_while_a_job_drains_is_left_to_another_run(spark: SparkSession, tmp_path: Path) -> None:
@@ -25,9 +44,37 @@ def test_what_arrives_while_a_job_drains_is_left_to_another_run(spark: SparkSess
 
     def hear(message: Message) -> None:
         if isinstance(message, EpochCommitted):
-            (tmp_path / "in" / f"late-{message.epoch}.jsonl").write_text(json.dumps({"store": "s9", "t": 600}) + "\n")
+            put_order(tmp_path / "in" / f"late-{message.epoch}.jsonl")
 
     assert drained(JobDriver(shop.spec(1), spark, hear)).total.sources["orders"].events_in == 27
     assert not any("s9" in row for rows in shop.contents().values() for row in rows)
     with pytest.raises(NotFresh):
         shop.drain(attempt=2)
+
+
+def test_what_arrives_for_one_query_while_another_is_read_is_left_too(spark: SparkSession, tmp_path: Path) -> None:
+    write_input(tmp_path / "busy", 3)
+    (tmp_path / "quiet").mkdir()
+
+    def hear(message: Message) -> None:
+        if isinstance(message, EpochCommitted):
+            put_order(tmp_path / "quiet" / f"{message.query}-{message.epoch}.jsonl")
+
+    total = drained(JobDriver(spec(tmp_path), spark, hear)).total
+    assert {source: counts.events_in for source, counts in total.sources.items()} == {"busy": 27}
+
+
+def put_order(path: Path) -> None:
+    path.write_text(json.dumps({"store": "s9", "t": 600}) + "\n")
+
+
+def spec(folder: Path) -> RunSpec:
+    return RunSpec(
+        plan=compile_job(TWO_QUERIES).plan,
+        lineage="lineage",
+        attempt=1,
+        first_started_at=datetime(2026, 1, 1, tzinfo=UTC),
+        state=str(folder / "state"),
+        base=str(folder),
+        until_drained=True,
+    )

@@ -11,7 +11,7 @@ from tidemark.protocol.messages import Accounting
 from tidemark.testing.harness import Harness
 from tidemark.testing.scripted_source import Event
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
 
 JOB = """\
 tidemark: 1
@@ -29,6 +29,7 @@ operators:
 sinks:
   out: {input: per_minute, sqlite: {path: out.db, table: out, mode: append}}
   late: {input: of_s1, files: {path: late, format: jsonl}}
+  all_late: {input: per_minute.late, files: {path: all_late, format: jsonl}}
   bad: {input: seen, files: {path: bad, format: jsonl}}
 """
 FIRST: list[Event] = [{"store": "s1", "t": 600}]
@@ -37,23 +38,31 @@ WITH_SIDE_ROWS: list[Event] = [
 ]  # fmt: skip
 
 
-def test_an_epoch_whose_sinks_hold_it_all_is_counted_again(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", [(), ("all_late",), ("late", "bad")], ids=["none", "one of a port", "the others"])
+def test_an_epoch_that_sinks_hold_is_counted_again(spark: SparkSession, tmp_path: Path, lost: tuple[str, ...]) -> None:
     with Harness(JOB, spark, folder=tmp_path) as job:
         for events in (FIRST, WITH_SIDE_ROWS):
             job.epoch({"orders": events})
         expected = told(job)
     forget_last_epoch(tmp_path / "state" / "per_minute")
+    for sink in lost:
+        newest_file(Path(job.plan.sinks[sink].options["path"])).unlink()
     with Harness(JOB, spark, folder=tmp_path, attempt=2) as again:
         assert told(again) == expected
 
 
-def told(job: Harness) -> tuple[Accounting, list[str], int]:
+def told(job: Harness) -> tuple[Accounting, dict[str, list[str]]]:
     counted = job.accounting()
-    late, bad = job.rows("late"), job.rows("bad")
+    rows = {sink: [str(row.get("store")) for row in job.rows(sink)] for sink in ("late", "all_late", "bad")}
+    assert {sink: len(stores) for sink, stores in rows.items()} == {"late": 1, "all_late": 2, "bad": 1}
     assert (counted.operators["per_minute"].late, counted.operators["per_minute"].passed) == (2, 2)
     assert (counted.operators["of_s1"].rows_in, counted.operators["of_s1"].filtered) == (2, 1)
-    assert counted.operators["seen"].rows_out == counted.sources["orders"].errors == len(bad) == 1
-    return counted, [row["store"] for row in late], len(bad)
+    assert counted.operators["seen"].rows_out == counted.sources["orders"].errors == 1
+    return counted, rows
+
+
+def newest_file(folder: Path) -> Path:
+    return max(folder.glob("*.arrow"), key=lambda path: int(path.stem))
 
 
 def forget_last_epoch(checkpoint: Path) -> None:

@@ -74,7 +74,7 @@ def run_job(definition_text: str, *, base: Path, until_drained: bool, fresh: boo
 def supervise(request: Request, renderer: Renderer) -> Progress:
     """Runs the job until it ends, is stopped or fails for good; the failure is in the answer.
 
-    Raises TidemarkError only for what is wrong before the first driver is started.
+    Raises TidemarkError only for what keeps a driver from being started.
     """
     _check_that_it_ends(request)
     directory = JobDirectory(request.settings.home, request.plan.job)
@@ -165,8 +165,8 @@ def _check_that_it_ends(request: Request) -> None:
     for source in request.plan.sources.values() if request.until_drained else ():
         if source.endless:
             raise UsageError(
-                f"source {source.id}: a {source.connector} without `count` never ends, so the job cannot be drained",
-                hint="write a `count`, or run the job without --until-drained",
+                f"source {source.id}: this {source.connector} never ends, so the job cannot be drained",
+                hint="give it a `count`, or run the job without --until-drained",
                 step=source.id,
             )
 

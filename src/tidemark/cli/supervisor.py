@@ -90,7 +90,7 @@ class StopRequest:
 
 @dataclass
 class Heard:
-    """What one attempt said, as far as its end depends on it."""
+    """What passed between the supervisor and one attempt, as far as its end depends on it."""
 
     started: bool = False
     committed: bool = False
@@ -98,7 +98,6 @@ class Heard:
     last_word_at: float = 0.0
     stops_sent: int = 0
     garbage: int = 0
-    redactor: Redactor = field(default_factory=lambda: Redactor({}))
 
     def hear(self, message: AnyMessage) -> None:
         match message:
@@ -151,22 +150,22 @@ class Supervisor:
         return End("STOPPED")
 
     def _one_attempt(self) -> tuple[Heard, End]:
-        heard = Heard(redactor=self.redactor())
+        heard, redactor = Heard(), self.redactor()
         driver = self.start()
         try:
-            self._follow(driver, heard)
+            self._follow(driver, heard, redactor)
             for line in driver.read_rest():
-                self._take(line, heard)
+                self._take(line, heard, redactor)
         finally:
             exit_code = driver.end(grace=self.patience.farewell if isinstance(heard.last_word, Ended) else 0)
         return heard, judge(exit_code, heard, self.log_hint)
 
-    def _follow(self, driver: DriverProcess, heard: Heard) -> None:
+    def _follow(self, driver: DriverProcess, heard: Heard, redactor: Redactor) -> None:
         while not driver.has_exited() and not self._overdue(heard):
             if self.stop.count > heard.stops_sent:
                 self._pass_on_stop(driver, heard)
             for line in driver.read(TICK):
-                self._take(line, heard)
+                self._take(line, heard, redactor)
 
     def _pass_on_stop(self, driver: DriverProcess, heard: Heard) -> None:
         heard.stops_sent = self.stop.count
@@ -179,17 +178,17 @@ class Supervisor:
     def _overdue(self, heard: Heard) -> bool:
         return heard.last_word is not None and time.monotonic() > heard.last_word_at + self.patience.farewell
 
-    def _take(self, line: bytes, heard: Heard) -> None:
+    def _take(self, line: bytes, heard: Heard, redactor: Redactor) -> None:
         try:
             message = DriverMessage.validate_json(line)
         except ValidationError:
             heard.garbage += 1
             if heard.garbage == 1:
-                said = heard.redactor.text(line.decode(errors="replace"))
+                said = redactor.text(line.decode(errors="replace"))
                 self.observer.notice(f"the driver said something that is no message: {said[:80]!r}")
             return
         if isinstance(message, Failed | Warned):
-            message = type(message).model_validate(heard.redactor.data(message.model_dump()))
+            message = type(message).model_validate(redactor.data(message.model_dump()))
         heard.hear(message)
         self.observer.hear(message)
 

@@ -154,7 +154,11 @@ class NotedSource(Protocol):
 
 
 class EpochRows(Protocol):
-    """The rows of one epoch for one sink; nothing is collected yet."""
+    """The rows of one epoch for one sink; nothing is collected yet.
+
+    They are counted on their way by the first action that reads them, so a sink reads all of them in one: what it does
+    before that leaves `frame` alone, and it says that it is unavailable before that or after.
+    """
 
     @property
     def frame(self) -> DataFrame:

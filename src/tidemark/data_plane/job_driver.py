@@ -51,6 +51,7 @@ _STOP_SECONDS = 600.0
 _LEAVING_SECONDS = 10.0
 _DYING_SECONDS = 0.5
 _LOOK_AROUND = 0.5
+_BOUNDING = 0.05
 
 
 class JobDriver:
@@ -128,7 +129,7 @@ class JobDriver:
         ids = tuple(query.id for query in self._spec.plan.queries)
         self._send(Started(attempt=self._spec.attempt, queries=ids, recovered=recovered))
         for driver, frame in zip(self.queries, frames, strict=True):
-            driver.start(frame, self._spec.plan.epoch.interval_ms, bounded)
+            driver.start(frame, self._spec.plan.epoch.interval_ms, bounded=bounded)
 
     def ended(self, state: str) -> Ended:
         watermark = smallest_watermark(driver.progress.watermark.value for driver in self.queries)
@@ -145,7 +146,12 @@ class JobDriver:
         return total
 
     def _drain(self) -> str:
-        """Reads what is there, closes every window, and marks the job finished."""
+        """Reads what is there, closes every window, and marks the job finished.
+
+        No query begins to read more while others are still being waited for.
+        """
+        while not all(driver.bound() for driver in self.queries) and not self._stop_asked.is_set():
+            self._watch(_BOUNDING)
         for driver in self.queries:
             self._finish_reading(driver)
         if self._stop_asked.is_set():
@@ -183,9 +189,9 @@ class JobDriver:
             self._watch()
         return "STOPPED"
 
-    def _watch(self) -> None:
+    def _watch(self, seconds: float = _LOOK_AROUND) -> None:
         """One look around: raises when a query has failed or the JVM is gone."""
-        self._changed.wait(_LOOK_AROUND)
+        self._changed.wait(seconds)
         self._changed.clear()
         self._look_at_status("RUNNING")
         while self._idle:

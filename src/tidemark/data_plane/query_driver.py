@@ -27,6 +27,7 @@ from tidemark.data_plane.epoch.runner import EpochRunner
 from tidemark.data_plane.epoch.trust import Outgrown, Trust
 from tidemark.data_plane.epoch.watermark import QueryWatermark
 from tidemark.data_plane.failpoints import Failpoints
+from tidemark.data_plane.query.counting import read_through
 from tidemark.data_plane.query.frames import QueryFrames
 from tidemark.data_plane.report.measures import EpochMeasures, TaskTimes, busy_shares, measure
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
@@ -76,7 +77,7 @@ class QueryDriver:
         self._reports: dict[int, EpochCommitted] = {}
         self._moved_at: dict[int, float] = {}
 
-    def start(self, frames: QueryFrames, interval_ms: int, bounded: bool) -> None:
+    def start(self, frames: QueryFrames, interval_ms: int, *, bounded: bool) -> None:
         """A bounded query reads what is there when it starts; what comes later is left to another run."""
         self._interval_ms = interval_ms
         self._bounded = bounded
@@ -84,7 +85,7 @@ class QueryDriver:
 
     def _start(self, frames: QueryFrames) -> None:
         self._frames = frames
-        self._sources_are_open = self._bounded
+        self._to_be_bounded = self._bounded
         writer = frames.terminal().writeStream.outputMode(frames.output_mode).foreachBatch(self._on_epoch)
         writer = writer.option("checkpointLocation", str(self.checkpoint.folder)).queryName(self.id)
         self._frames.set_source_names()
@@ -148,12 +149,6 @@ class QueryDriver:
         self.progress.commit(epoch, self._events(counts), accounted, holding)
         self._reports[epoch] = self._report(known_as, facts, counts, time.monotonic() - started)
         self._failpoints.reach("after_epoch_record", epoch)
-
-    def _bound_sources(self) -> None:
-        """In the first epoch after a start, because before it Spark has no sources to speak to."""
-        if self._sources_are_open:
-            self._execution.bound_sources()
-            self._sources_are_open = False
 
     @contextmanager
     def _in_trust(self, facts: EpochFacts) -> Iterator[None]:
@@ -282,10 +277,25 @@ class QueryDriver:
             change(self.progress.watermark)
             self._tick()
 
+    def bound(self) -> bool:
+        """Keeps a bounded query to what is there now; False while Spark has not made its sources.
+
+        An epoch that is running has seen to it by itself, as the first one after a start does.
+        """
+        if self._turn.acquire(blocking=False):
+            try:
+                with self.paused():
+                    self._bound_sources()
+            finally:
+                self._turn.release()
+        return not self._to_be_bounded
+
+    def _bound_sources(self) -> None:
+        if self._to_be_bounded:
+            self._to_be_bounded = not self._execution.bound_sources()
+
     def drain(self) -> None:
         """Moves the watermark to the end of time: every window closes, and an event read after that would be late."""
-        with self.paused():
-            self._bound_sources()
         self.move(QueryWatermark.drain)
 
     def _tick(self) -> None:
@@ -311,7 +321,7 @@ class QueryDriver:
     def _repeat(self, frame: DataFrame, facts: EpochFacts) -> None:
         """An epoch that is done and recorded already, run for Spark's sake alone."""
         with self._in_trust(facts):
-            frame.write.format("noop").mode("append").save()
+            read_through(frame)
         self._hand_over_watermark()
 
     def abandon(self) -> None:

@@ -141,15 +141,17 @@ class Execution:
         sources, names = self._execution.sources(), self._execution.sourceToIdMap()
         return [str(names.apply(sources.apply(index))) for index in range(sources.size())]
 
-    def bound_sources(self) -> None:
-        """From now on sources give what they have now, and no more; call it between epochs or from inside one.
+    def bound_sources(self) -> bool:
+        """Sources give what they have now and no more; False while Spark has not made them. Not during the planning.
 
-        Spark prepares the sources of queries that end by themselves in this way. One that cannot be is left alone.
+        Spark prepares the sources of queries that end by themselves in this way. Kafka looks when the next epoch is
+        planned, others at once; one that cannot be prepared is left alone.
         """
         sources = self._execution.sources()
         for source in (sources.apply(index) for index in range(sources.size())):
             if is_instance_of(SparkContext._gateway, source, _MAY_BE_BOUNDED):
                 source.prepareForTriggerAvailableNow()
+        return bool(sources.size())
 
     def set_watermark(self, watermark_ms: int) -> None:
         """Hands the next epoch's watermark to Spark, from inside the batch function."""

@@ -1,7 +1,7 @@
 """One epoch of one query: run the plan, then commit its sinks one after the other.
 
 Spark has logged offsets and watermark before this runs. A sink that already holds the epoch, after a crash, is
-passed over; the plan runs all the same, because the state must see every epoch.
+passed over; the plan runs all the same, because the state must see every epoch, and side rows are read to be counted.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tidemark.data_plane.epoch.rows import rows_for
 from tidemark.data_plane.epoch.side_ports import EpochSidePorts, SidePorts
 from tidemark.data_plane.epoch.sinks import OpenSink, SinkWriter
 from tidemark.data_plane.failpoints import Failpoints
+from tidemark.data_plane.query.counting import read_through
 from tidemark.data_plane.query.lowering import stateless
 from tidemark.data_plane.query.paths import split_reference
 from tidemark.data_plane.spark_internals import EpochFacts, Execution
@@ -67,7 +68,7 @@ class EpochRunner:
         if several:
             frame = frame.persist(StorageLevel.DISK_ONLY)
         if len(pending) != 1 or self._refuses_input():
-            _read_for_the_counts(frame)
+            read_through(frame)
             counts.observed = self.side_ports.observed(execution, facts)
             self._check_input(counts.observed)
         for opened in sinks:
@@ -76,11 +77,14 @@ class EpochRunner:
             frame.unpersist()
 
     def _write_side(self, side: EpochSidePorts, epoch: int, counts: EpochCounts) -> None:
-        for opened in self.sinks:
-            if self.side_ports.feeds(opened.plan.id):
-                self._write_side_rows(opened, side.frame(opened.plan), epoch, counts)
-                self._hand_on_refused(opened, side, epoch, counts)
-        side.close()
+        try:
+            for opened in self.sinks:
+                if self.side_ports.feeds(opened.plan.id):
+                    self._write_side_rows(opened, side.frame(opened.plan), epoch, counts)
+                    self._hand_on_refused(opened, side, epoch, counts)
+            side.take_counts()
+        finally:
+            side.close()
         self.refused.clear()
 
     def _write_side_rows(self, opened: OpenSink, frame: DataFrame | None, epoch: int, counts: EpochCounts) -> None:
@@ -88,7 +92,7 @@ class EpochRunner:
         if frame is None:
             counts.sink_rows[opened.plan.id] = 0
         elif not self._write(opened, frame, epoch, counts):
-            _read_for_the_counts(frame)
+            read_through(frame)
 
     def _write(self, opened: OpenSink, frame: DataFrame, epoch: int, counts: EpochCounts) -> bool:
         """Commits the epoch to one sink; False when the sink holds it and has read nothing."""
@@ -112,7 +116,7 @@ class EpochRunner:
         counts.refused[id_] = count
         if self.side_ports.keeps_refused(id_):
             rows = self.writer.patiently(lambda: self.refused.frame(opened.plan, sink, epoch))
-            side.take_refused(id_, rows, count)
+            side.provide_refused(id_, rows, count)
         elif id_ not in self.warned:
             self.warned.add(id_)
             self.warn(_refused_unread(id_, count))
@@ -148,10 +152,6 @@ class EpochRunner:
                 hint=f"connect {node}.errors to a sink to see them, or relax `on_error` and `max_error_rate`",
                 step=node,
             )
-
-
-def _read_for_the_counts(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("append").save()
 
 
 def _refused_unread(sink: str, count: int) -> Warned:

@@ -63,17 +63,17 @@ class SidePorts:
         return f"{sink}.errors" in self._origin.values()
 
     def collect(self, execution: Execution, facts: EpochFacts, counts: EpochCounts) -> EpochSidePorts:
-        """Finds the epoch's error and late rows, counts them and keeps those that a sink wants."""
+        """Finds the epoch's error and late rows; those that a sink wants are read, and counted, with it."""
         frames = self._frames(execution, facts)
         epoch = EpochSidePorts(frames, counts, self._origin)
         connected = set(self._origin.values())
         for node in self._sources_with_errors(counts.observed):
             if f"{node}.errors" in connected:
-                epoch.take_errors(node)
+                epoch.provide_errors(node)
         for operator in operators_with_late_rows(self._plan, self._query, counts.observed, facts.previous_watermark_ms):
             arrivals = Arrivals(operator, frames, facts.previous_watermark_ms)
             if f"{operator.id}.late" in connected:
-                epoch.take_late(operator.id, arrivals)
+                epoch.provide_late(operator.id, arrivals)
             else:
                 counts.splits[operator.id] = arrivals.split()
         return epoch
@@ -95,16 +95,16 @@ class EpochSidePorts:
         self._late: dict[str, Observation] = {}
         self._errors: dict[str, Observation] = {}
 
-    def take_errors(self, node: str) -> None:
+    def provide_errors(self, node: str) -> None:
         counted = self._errors[f"{node}.errors"] = Observation()
         rows = self._frames.events(node).errors().observe(counted, F.count(F.lit(1)).alias("rows"))
         self._provide(f"{node}.errors", rows)
 
-    def take_late(self, node: str, arrivals: Arrivals) -> None:
+    def provide_late(self, node: str, arrivals: Arrivals) -> None:
         counted = self._late[node] = Observation()
         self._provide(f"{node}.late", arrivals.late(counted))
 
-    def take_refused(self, sink: str, rows: DataFrame, count: int) -> None:
+    def provide_refused(self, sink: str, rows: DataFrame, count: int) -> None:
         self._counts.side_rows[f"{sink}.errors"] = count
         self._provide(f"{sink}.errors", rows)
 
@@ -112,14 +112,16 @@ class EpochSidePorts:
         """The rows of a side sink; None when its port had none in this epoch."""
         return self._frames.port(sink.input) if self._frames.provides(self._origin[sink.id]) else None
 
-    def close(self) -> None:
-        """Takes in what was counted on the way to the sinks, every one of which has read its rows, and lets them go."""
+    def take_counts(self) -> None:
+        """What was counted on the way to the sinks; blocks unless somebody has read the rows of each of them."""
         for node, counted in self._late.items():
             split = self._counts.splits[node] = Split(counted.get["late"], counted.get["passed"])
             self._counts.side_rows[f"{node}.late"] = split.late
         for port, counted in self._errors.items():
             self._counts.side_rows[port] = counted.get["rows"]
         self._counts.observed = {**self._counts.observed, **self._frames.observed()}
+
+    def close(self) -> None:
         for rows in self._kept:
             rows.unpersist()
 

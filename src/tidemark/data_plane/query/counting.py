@@ -5,7 +5,7 @@ A metric called `name|rest` is found under that name when the epoch is done (`Ex
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.compiler.plan.plan import SourcePlan
@@ -40,3 +40,8 @@ def field_metrics(plan: SourcePlan) -> dict[str, Column]:
         for field in plan.columns
         if parse_type(field.type).name not in ("string", "timestamp", "decimal")
     }
+
+
+def read_through(frame: DataFrame) -> None:
+    """Runs a plan for what it counts and the state it changes; its rows go nowhere."""
+    frame.write.format("noop").mode("append").save()

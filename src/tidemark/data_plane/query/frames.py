@@ -319,7 +319,7 @@ class EpochFrames(Frames):
         return observe(frame, self._observations[name], **metrics)
 
     def observed(self) -> dict[str, list[Any]]:
-        """What the operators behind side ports counted; complete once their sinks have been written."""
+        """What the operators behind side ports counted; complete once the rows of their sinks have been read."""
         return {name: list(observation.get.values()) for name, observation in self._observations.items()}
 
     def provide(self, reference: str, frame: DataFrame) -> None:

@@ -22,6 +22,7 @@ from tidemark.compiler.plan.plan import ExecutionPlan, QueryPlan
 from tidemark.compiler.plan.rebuild import rebuildable_window, too_far_back, why_not_rebuildable
 from tidemark.data_plane.checkpoint import Checkpoint, Note
 from tidemark.data_plane.job_driver import JobDriver, checkpoint_of
+from tidemark.data_plane.query.counting import read_through
 from tidemark.data_plane.query.frames import QueryFrames
 from tidemark.data_plane.query_driver import StopRequested
 from tidemark.data_plane.spark_internals import Execution
@@ -155,7 +156,7 @@ class _Replay:
             attached.wait()
             if number != epoch:
                 raise StopRequested
-            frame.write.format("noop").mode("append").save()
+            read_through(frame)
             self._hand_over_watermark(Execution(query), epoch)
 
         writer = frames.terminal().writeStream.outputMode(frames.output_mode).foreachBatch(on_epoch)
