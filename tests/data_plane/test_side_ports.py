@@ -1,4 +1,4 @@
-"""Side rows after a crash: sinks that hold the epoch are not written again, and everything is counted all the same."""
+"""Side rows take one way through a branch, and are counted after a crash too, where sinks that hold them read none."""
 
 from __future__ import annotations
 
@@ -71,3 +71,33 @@ def forget_last_epoch(checkpoint: Path) -> None:
     for path in (checkpoint / "commits" / str(newest), checkpoint / "commits" / f".{newest}.crc"):
         path.unlink()
     (checkpoint / "tidemark" / str(newest)).unlink()
+
+
+BEHIND_A_PORT = """\
+  per_minute: {type: window, input: orders, key: [store], window: {tumbling: 1m}, aggregate: {n: count()}}
+  by_store: {type: branch, input: per_minute.late, when: {s1: "store = 's1'"}}
+sinks:
+  out: {input: per_minute, console: {}}
+  late_s1: {input: by_store.s1, console: {}}
+  late: {input: by_store, console: {}}
+"""
+BEFORE_A_WINDOW = """\
+  by_store: {type: branch, input: orders, when: {s1: "store = 's1'"}}
+  all: {type: union, inputs: [by_store.s1, by_store]}
+  per_minute: {type: window, input: all, key: [store], window: {tumbling: 1m}, aggregate: {n: count()}}
+sinks:
+  out: {input: per_minute, console: {}}
+  late: {input: per_minute.late, console: {}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "late"), [(BEHIND_A_PORT, {"late_s1": ["s1"], "late": ["s2"]}), (BEFORE_A_WINDOW, {"late": ["s1", "s2"]})]
+)
+def test_a_branch_sends_a_late_row_one_way(spark: SparkSession, rest: str, late: dict[str, list[str]]) -> None:
+    with Harness(JOB.partition("operators:\n")[0] + "operators:\n" + rest, spark) as job:
+        for events in (FIRST, WITH_SIDE_ROWS):
+            job.epoch({"orders": events})
+        assert {sink: sorted(row["store"] for row in job.rows(sink)) for sink in late} == late
+        counted = job.accounting().operators["per_minute"]
+        assert (counted.rows_in, counted.passed, counted.late) == (4, 2, 2)

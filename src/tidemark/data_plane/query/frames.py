@@ -288,6 +288,7 @@ class EpochFrames(Frames):
         self._execution = execution
         self._ingestion_time = F.timestamp_millis(F.lit(ingestion_ms))
         self._events: dict[str, Events] = {}
+        self._provided: dict[str, DataFrame] = {}
 
     def events(self, node: str) -> Events:
         """Every record of a source in this epoch, good and bad."""
@@ -324,13 +325,13 @@ class EpochFrames(Frames):
 
     def provide(self, reference: str, frame: DataFrame) -> None:
         """The frame of a side port, for the operators and sinks behind it."""
-        self._nodes[reference] = frame
+        self._provided[reference] = frame
 
     def provides(self, reference: str) -> bool:
-        return reference in self._nodes
+        return reference in self._provided
 
     def port(self, reference: str) -> DataFrame:
-        return self._nodes[reference] if reference in self._nodes else super().port(reference)
+        return self._provided[reference] if reference in self._provided else super().port(reference)
 
     def _dedup(self, plan: DedupPlan) -> DataFrame:
         mark = dedup.duplicate_column(plan)
