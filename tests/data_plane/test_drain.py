@@ -52,6 +52,18 @@ def test_what_arrives_while_a_job_drains_is_left_to_another_run(spark: SparkSess
         shop.drain(attempt=2)
 
 
+def test_a_drain_that_was_cut_short_is_ended_by_the_next_run(spark: SparkSession, tmp_path: Path) -> None:
+    write_input(tmp_path / "in", 2)
+    shop = Shop(spark, plan_of(tmp_path / "in"), tmp_path)
+    assert shop.drain(attempt=1) == "FINISHED"
+    (tmp_path / "state" / "finished").unlink()
+    assert JobDriver(shop.spec(2, drain=False), spark, lambda _: None).run().state == "FINISHED"
+    (tmp_path / "state" / "finished").unlink()
+    put_order(tmp_path / "in" / "new.jsonl")
+    with pytest.raises(NotFresh):
+        shop.drain(attempt=3)
+
+
 def test_what_arrives_for_one_query_while_another_is_read_is_left_too(spark: SparkSession, tmp_path: Path) -> None:
     write_input(tmp_path / "busy", 3)
     (tmp_path / "quiet").mkdir()

@@ -33,10 +33,10 @@ def test_a_process_that_is_just_dying_is_waited_for(spark: SparkSession) -> None
 def test_a_call_that_was_not_answered(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool, told: str
 ) -> None:
-    def start(self: JobDriver, *, bounded: bool) -> None:
+    def start(self: JobDriver, frames: object, *, bounded: bool) -> None:
         raise Py4JError("An error occurred while calling o823.isActive")
 
-    monkeypatch.setattr(JobDriver, "start", start)
+    monkeypatch.setattr(JobDriver, "_start", start)
     monkeypatch.setattr(job_driver, "java_ends", lambda spark, seconds: dies)
     with pytest.raises(EngineFault) as caught:
         Shop(spark, plan_of(tmp_path / "in"), tmp_path).drain(1)

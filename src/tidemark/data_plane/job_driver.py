@@ -100,8 +100,9 @@ class JobDriver:
         """Runs to the end: until drained, or until `ask_stop`. Raises the error of the first query that fails."""
         try:
             with listening(self._spark, self):
-                drains = self._spec.until_drained or self._spec.plan.mode == "backfill" or self.finished
-                self.start(bounded=drains)
+                frames = self._build_queries()
+                drains = self._drains()
+                self._start(frames, bounded=drains)
                 state = self._drain() if drains else self._wait_for_stop()
                 self._stop_queries()
                 return self.ended(state)
@@ -122,9 +123,20 @@ class JobDriver:
         if self._stop_asked.wait(seconds):
             raise StopRequested
 
-    def start(self, *, bounded: bool = False) -> None:
+    def start(self) -> None:
+        """Starts the job and leaves it running."""
+        self._start(self._build_queries(), bounded=False)
+
+    def _build_queries(self) -> list[QueryFrames]:
         """Opens every sink of every query before the first epoch of any of them."""
-        frames = [self._build(query) for query in self._spec.plan.queries]
+        return [self._build(query) for query in self._spec.plan.queries]
+
+    def _drains(self) -> bool:
+        """Whether the job has to end by itself, also to end what an earlier run, cut short, began."""
+        begun = any(driver.progress.watermark.drained for driver in self.queries)
+        return begun or self.finished or self._spec.until_drained or self._spec.plan.mode == "backfill"
+
+    def _start(self, frames: list[QueryFrames], *, bounded: bool) -> None:
         recovered = any(driver.progress.last_epoch is not None for driver in self.queries)
         ids = tuple(query.id for query in self._spec.plan.queries)
         self._send(Started(attempt=self._spec.attempt, queries=ids, recovered=recovered))
@@ -283,6 +295,9 @@ class JobDriver:
         writer = SinkWriter(plan.sink_retry_ms, self._pause)
         self._sinks.extend(opened.sink for opened in sinks)
         open_sinks(sinks, checkpoint, writer)
+        watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
+        _grow(watermark, sources)
+        progress = Progress(checkpoint, watermark)
         runner = EpochRunner(
             plan=plan,
             query=query,
@@ -292,11 +307,8 @@ class JobDriver:
             failpoints=failpoints,
             refused=RefusedRows(self._spark, self._state / _REFUSED / query.id),
             warn=self._send,
-            finished=self.finished,
+            finished=self.finished or progress.watermark.drained,
         )
-        watermark = QueryWatermark.of((plan.sources[node], sources[node].partitions) for node in query.sources)
-        _grow(watermark, sources)
-        progress = Progress(checkpoint, watermark)
         # Asking Spark takes milliseconds of every epoch, and only a control plane shows the answer.
         work = TaskTimes(self._spark) if self._spec.control else None
         driver = QueryDriver(runner, progress, checkpoint, sources, failpoints, trust, work, self._clock)

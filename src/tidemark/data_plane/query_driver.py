@@ -7,6 +7,7 @@ nor downtime makes anything late.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -316,7 +317,12 @@ class QueryDriver:
         self._attached.clear()
         self.checkpoint.take_back_commit(self.progress.last_epoch)
         self._start(self._frames)
-        self._query.processAllAvailable()
+        self._wait_for_commit(self.progress.last_epoch, math.inf)
+
+    def _wait_for_commit(self, epoch: int, deadline: float) -> None:
+        """Until the epoch is committed or the query has ended; what comes after that epoch is not waited for."""
+        while self._query.isActive and not self.checkpoint.committed(epoch) and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def _repeat(self, frame: DataFrame, facts: EpochFacts) -> None:
         """An epoch that is done and recorded already, run for Spark's sake alone."""
@@ -336,13 +342,8 @@ class QueryDriver:
         self._stopping.set()
         with self._turn:
             last = self.progress.last_epoch
-        while (
-            self._query.isActive
-            and last is not None
-            and not self.checkpoint.committed(last)
-            and time.monotonic() < deadline
-        ):
-            time.sleep(0.01)
+        if last is not None:
+            self._wait_for_commit(last, deadline)
         self._query.stop()
         # Spark's own signal of the last epoch may come too late.
         if last is not None and self.checkpoint.committed(last):

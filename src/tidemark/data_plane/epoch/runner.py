@@ -31,7 +31,7 @@ from tidemark.protocol.messages import Warned
 
 @dataclass(frozen=True)
 class EpochRunner:
-    """`finished` marks a job whose windows are closed for good: it takes no new events."""
+    """`finished` marks a query whose windows are closed for good: it takes no new events."""
 
     plan: ExecutionPlan
     query: QueryPlan
