@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from tidemark.compiler.compile import compile_job
 from tidemark.data_plane.job_driver import JobDriver
 from tidemark.errors import NotFresh
 from tidemark.protocol.message import Message
-from tidemark.protocol.messages import EpochCommitted, RunSpec
+from tidemark.protocol.messages import EpochCommitted
 
 pytestmark = pytest.mark.spark
 
@@ -72,21 +71,10 @@ def test_what_arrives_for_one_query_while_another_is_read_is_left_too(spark: Spa
         if isinstance(message, EpochCommitted):
             put_order(tmp_path / "quiet" / f"{message.query}-{message.epoch}.jsonl")
 
-    total = drained(JobDriver(spec(tmp_path), spark, hear)).total
+    shop = Shop(spark, compile_job(TWO_QUERIES).plan, tmp_path)
+    total = drained(JobDriver(shop.spec(1), spark, hear)).total
     assert {source: counts.events_in for source, counts in total.sources.items()} == {"busy": 27}
 
 
 def put_order(path: Path) -> None:
     path.write_text(json.dumps({"store": "s9", "t": 600}) + "\n")
-
-
-def spec(folder: Path) -> RunSpec:
-    return RunSpec(
-        plan=compile_job(TWO_QUERIES).plan,
-        lineage="lineage",
-        attempt=1,
-        first_started_at=datetime(2026, 1, 1, tzinfo=UTC),
-        state=str(folder / "state"),
-        base=str(folder),
-        until_drained=True,
-    )

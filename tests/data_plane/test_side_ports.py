@@ -13,7 +13,7 @@ from tidemark.testing.scripted_source import Event
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
 
-JOB = """\
+HEAD = """\
 tidemark: 1
 name: sides
 sources:
@@ -23,6 +23,8 @@ sources:
     event_time: t
     watermark: {delay: 0s}
 operators:
+"""
+BEHIND_BOTH = """\
   per_minute: {type: window, input: orders, key: [store], window: {tumbling: 1m}, aggregate: {n: count()}}
   of_s1: {type: filter, input: per_minute.late, where: "store = 's1'"}
   seen: {type: map, input: orders.errors, set: {size: length(_raw)}}
@@ -32,6 +34,7 @@ sinks:
   all_late: {input: per_minute.late, files: {path: all_late, format: jsonl}}
   bad: {input: seen, files: {path: bad, format: jsonl}}
 """
+JOB = HEAD + BEHIND_BOTH
 FIRST: list[Event] = [{"store": "s1", "t": 600}]
 WITH_SIDE_ROWS: list[Event] = [
     {"store": "s1", "t": 10}, {"store": "s2", "t": 20}, {"store": "s1", "t": 600}, {"_raw": "{nonsense"},
@@ -95,7 +98,7 @@ sinks:
     ("rest", "late"), [(BEHIND_A_PORT, {"late_s1": ["s1"], "late": ["s2"]}), (BEFORE_A_WINDOW, {"late": ["s1", "s2"]})]
 )
 def test_a_branch_sends_a_late_row_one_way(spark: SparkSession, rest: str, late: dict[str, list[str]]) -> None:
-    with Harness(JOB.partition("operators:\n")[0] + "operators:\n" + rest, spark) as job:
+    with Harness(HEAD + rest, spark) as job:
         for events in (FIRST, WITH_SIDE_ROWS):
             job.epoch({"orders": events})
         assert {sink: sorted(row["store"] for row in job.rows(sink)) for sink in late} == late

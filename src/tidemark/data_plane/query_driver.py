@@ -283,7 +283,7 @@ class QueryDriver:
 
         An epoch that is running has seen to it by itself, as the first one after a start does.
         """
-        if self._turn.acquire(blocking=False):
+        if self._to_be_bounded and self._turn.acquire(blocking=False):
             try:
                 with self.paused():
                     self._bound_sources()

@@ -138,8 +138,8 @@ class Execution:
 
     def source_names(self) -> list[str]:
         """The names, or places, of the query's sources in the order in which Spark reports their progress."""
-        sources, names = self._execution.sources(), self._execution.sourceToIdMap()
-        return [str(names.apply(sources.apply(index))) for index in range(sources.size())]
+        names = self._execution.sourceToIdMap()
+        return [str(names.apply(source)) for source in _items(self._execution.sources())]
 
     def bound_sources(self) -> bool:
         """Sources give what they have now and no more; False while Spark has not made them. Not during the planning.
@@ -147,11 +147,11 @@ class Execution:
         Spark prepares the sources of queries that end by themselves in this way. Kafka looks when the next epoch is
         planned, others at once; one that cannot be prepared is left alone.
         """
-        sources = self._execution.sources()
-        for source in (sources.apply(index) for index in range(sources.size())):
+        sources = list(_items(self._execution.sources()))
+        for source in sources:
             if is_instance_of(SparkContext._gateway, source, _MAY_BE_BOUNDED):
                 source.prepareForTriggerAvailableNow()
-        return bool(sources.size())
+        return bool(sources)
 
     def set_watermark(self, watermark_ms: int) -> None:
         """Hands the next epoch's watermark to Spark, from inside the batch function."""
@@ -215,18 +215,16 @@ def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> 
 def stage_seconds(spark: SparkSession, job: int) -> list[float]:
     """The time that tasks took in each stage of a finished job; the last stage is the one that gives the result."""
     store = spark.sparkContext._jsc.sc().statusStore()
-    stages = store.job(job).stageIds()
-    ids = sorted(stages.apply(index) for index in range(stages.size()))
-    return [store.lastStageAttempt(stage).executorRunTime() / 1000 for stage in ids]
+    stages = sorted(_items(store.job(job).stageIds()))
+    return [store.lastStageAttempt(stage).executorRunTime() / 1000 for stage in stages]
 
 
 def lost_executors(spark: SparkSession) -> list[LostExecutor]:
     """The executors that this session had and has no more, as far as Spark remembers: the last hundred."""
     known = spark.sparkContext._jsc.sc().statusStore().executorList(False)
-    summaries = (known.apply(index) for index in range(known.size()))
     return [
         LostExecutor(summary.id(), summary.hostPort(), _first_line(summary.removeReason()))
-        for summary in summaries
+        for summary in _items(known)
         if not summary.isActive()
     ]
 
@@ -334,6 +332,11 @@ def _read_int(stream: IO[bytes]) -> int:
     return int.from_bytes(stream.read(4), "big", signed=True)
 
 
+def _items(sequence: JavaObject) -> Iterator[JavaObject]:
+    """Of a sequence of Scala's, one after the other."""
+    return (sequence.apply(index) for index in range(sequence.size()))
+
+
 def _observes(plan: JavaObject, observation: str) -> bool:
     return bool(plan.nodeName() == "CollectMetrics" and plan.name() == observation)
 
@@ -344,6 +347,5 @@ def _find(plan: JavaObject, matches: Any) -> JavaObject:
         node = pending.pop()
         if matches(node):
             return node
-        children = node.children()
-        pending.extend(children.apply(index) for index in range(children.size()))
+        pending.extend(_items(node.children()))
     raise LookupError("the plan of the epoch has no such node")

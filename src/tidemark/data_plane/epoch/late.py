@@ -42,17 +42,17 @@ class Arrivals:
         else:
             self._rows, end = dedup.with_horizon(operator, given), F.col(dedup.HORIZON)
         self._late = end <= watermark_ms * 1000
+        self._both_sides = (tally(self._late).alias("late"), tally(~self._late).alias("passed"))
 
     def split(self) -> Split:
         """Counts both sides in one pass over the epoch."""
-        counted = self._rows.agg(tally(self._late).alias("late"), tally(~self._late).alias("passed")).first()
+        counted = self._rows.agg(*self._both_sides).first()
         assert counted is not None
         return Split(counted["late"], counted["passed"])
 
     def late(self, counted: Observation) -> DataFrame:
         """The late rows. Both sides are counted as `late` and `passed` in the pass that reads them."""
-        rows = self._rows.observe(counted, tally(self._late).alias("late"), tally(~self._late).alias("passed"))
-        return self._late_columns(rows.where(self._late))
+        return self._late_columns(self._rows.observe(counted, *self._both_sides).where(self._late))
 
     def _late_columns(self, rows: DataFrame) -> DataFrame:
         """What the `.late` port carries."""
