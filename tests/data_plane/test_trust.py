@@ -7,7 +7,9 @@ import threading
 import pytest
 
 from tidemark.data_plane.checkpoint import Note
-from tidemark.data_plane.epoch.trust import Outgrown, Trust
+from tidemark.data_plane.epoch.trust import Lines, Outgrown, Trust
+
+LINES = {"events": 3}
 
 
 def test_an_epoch_that_holds_what_was_trusted_goes_on() -> None:
@@ -19,19 +21,26 @@ def test_an_epoch_that_holds_what_was_trusted_goes_on() -> None:
         asked.append("in time")
         return True
 
-    with trust.during(lambda: True, in_time):
+    with trust.during(lambda: LINES, in_time):
         trust.settle()
         trust.settle()
+        assert trust.lines() == LINES
     assert (remembered, asked) == ([], ["in time"])
+
+
+def test_where_no_lines_are_looked_at_none_are_told() -> None:
+    trust = Trust(lambda note: None)
+    with trust.during(None, None):
+        assert trust.lines() == {}
 
 
 def test_lines_are_looked_at_while_the_epoch_runs() -> None:
     began, run = threading.Event(), threading.Event()
     trust = Trust(lambda note: None)
 
-    def look() -> bool:
+    def look() -> Lines:
         began.set()
-        return run.wait(10)
+        return LINES if run.wait(10) else None
 
     with trust.during(look, None):
         assert began.wait(10)
@@ -39,9 +48,9 @@ def test_lines_are_looked_at_while_the_epoch_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flat", "in_time", "note"), [(False, True, Note.LINES_TO_DECODE), (True, False, Note.EVENTS_AHEAD)]
+    ("flat", "in_time", "note"), [(None, True, Note.LINES_TO_DECODE), (LINES, False, Note.EVENTS_AHEAD)]
 )
-def test_a_sink_that_asks_to_commit_is_told(flat: bool, in_time: bool, note: Note) -> None:
+def test_a_sink_that_asks_to_commit_is_told(flat: Lines, in_time: bool, note: Note) -> None:
     remembered: list[Note] = []
     trust = Trust(remembered.append)
     committed: list[str] = []
@@ -59,14 +68,14 @@ def test_a_sink_that_asks_to_commit_is_told(flat: bool, in_time: bool, note: Not
 
 def test_a_failure_of_an_epoch_that_was_read_the_wrong_way_means_nothing() -> None:
     trust = Trust(lambda note: None)
-    with pytest.raises(Outgrown), trust.during(lambda: False, None):
+    with pytest.raises(Outgrown), trust.during(lambda: None, None):
         raise ValueError("cannot be read")
-    with pytest.raises(ValueError, match="cannot be read"), trust.during(lambda: True, None):
+    with pytest.raises(ValueError, match="cannot be read"), trust.during(lambda: LINES, None):
         raise ValueError("cannot be read")
 
 
 def test_what_goes_wrong_in_looking_fails_the_epoch() -> None:
-    def look() -> bool:
+    def look() -> Lines:
         raise FileNotFoundError("gone")
 
     with pytest.raises(FileNotFoundError), Trust(lambda note: None).during(look, None):

@@ -6,13 +6,14 @@ import base64
 import json
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from support.session_run import Row, file_rows, run_drained
 
-from tidemark.connectors.files.flat_json import is_flat
+from tidemark.connectors.files.flat_json import flat_lines
 from tidemark.data_plane.checkpoint import Note
 
 pytestmark = pytest.mark.semantics
@@ -84,12 +85,47 @@ def test_damaged_lines_are_judged_the_same_in_both_ways(tmp_path: Path, spark: S
     chance = random.Random(11)
     lines = [flat_line(chance) for _ in range(4_000)]
     flat, bad = results(tmp_path / "flat", [lines], spark, aggregate)
-    assert is_flat(str(tmp_path / "flat" / "in" / "0.jsonl"))
+    assert flat_lines([str(tmp_path / "flat" / "in" / "0.jsonl")]) == len(lines)
     decoded, bad_too = results(tmp_path / "decoded", [[*lines, NOT_FLAT]], spark, aggregate)
     assert [was_decoded(tmp_path / way) for way in ("flat", "decoded")] == [False, True]
     assert len(flat) > 5
     assert len(bad) > 1_000
     assert (decoded, bad_too) == (flat, sorted([*bad, (NOT_FLAT, "missing_event_time")]))
+
+
+ODD_LINES = (
+    b"[]}",
+    b"[null]}",
+    b"[1]}",
+    b"}",
+    b"null}",
+    b'""}',
+    b"[[]}",
+    b'[{"id": "a", "ts": "2026-01-01T00:00:00Z"}',
+    b"[],}",
+)
+
+
+@pytest.mark.parametrize("errors", ["read", "not_read"])
+@pytest.mark.parametrize("time", ["ts", "_ingestion_time"])
+def test_no_line_gets_lost_that_is_no_object(tmp_path: Path, spark: SparkSession, time: str, errors: str) -> None:
+    """Spark's reader makes no row of some of these, without a word; and few of a job's columns need be looked at."""
+    job = JOB.replace("AGGREGATE", "events: count()").replace("event_time: ts", f"event_time: {time}")
+    job = job.replace("    key: id\n", "").replace("key: [id]", "key: []").replace("n: int, ", "")
+    job = re.sub("schema: .*", "schema: {id: string, ts: timestamp}", job)
+    job = job if errors == "read" else re.sub("  bad: .*\n", "", job)
+    good = [b'{"id": "a", "ts": "2026-01-01T00:00:00Z"}'] * 3
+    for way, also in (("flat", []), ("decoded", [NOT_FLAT])):
+        (tmp_path / way / "in").mkdir(parents=True)
+        (tmp_path / way / "in" / "0.jsonl").write_bytes(b"\n".join([*good, *ODD_LINES, *good, *also]) + b"\n")
+        counts = run_drained(job, tmp_path / way, spark).total.sources["events"]
+        refused = len(ODD_LINES) + (len(also) if time == "ts" else 0)
+        assert (counts.events_in, counts.errors) == (6 + len(ODD_LINES) + len(also), refused), way
+        assert counts.accepted == counts.events_in - refused
+        if errors == "read":
+            bad = [base64.b64decode(row["_raw"]) for row in file_rows(tmp_path / way / "bad")]
+            assert sorted(set(bad) - {NOT_FLAT}) == sorted(ODD_LINES)
+        assert was_decoded(tmp_path / way) == bool(also)
 
 
 def test_a_file_that_is_not_flat_may_come_at_any_time(tmp_path: Path, spark: SparkSession) -> None:

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 class FlatJson:
     """Spark's own JSON reader over the same records: twice as fast as decoding lines, but it has no line to show.
 
-    `read` takes the columns, the name of the one that holds what could not be read, and options that make the reader
-    refuse what is no JSON. It may be used for an epoch only if `fits` says that every line of its files is at most one
-    JSON object without another inside.
+    `read` takes the columns and the reader's options. It may be used for an epoch only if every line of its files is at
+    most one JSON object without another inside: `lines` then says how many there are, else None. The reader makes at
+    most one row of each.
     """
 
-    read: Callable[[str, str, Mapping[str, str]], DataFrame]
-    fits: Callable[[EpochScan], bool]
+    read: Callable[[str, Mapping[str, str]], DataFrame]
+    lines: Callable[[EpochScan], int | None]
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class QueryDriver:
             return
         known_as = epoch + self.progress.shift
         with self._in_trust(facts):
-            counts = self._runner.run(frame, known_as, self._execution, facts)
+            counts = self._runner.run(frame, known_as, self._execution, facts, self._trust.lines)
         self._advance_watermark(counts)
         accounted, holding = self._accountant.account(counts), self._runner.holding(known_as)
         self.progress.commit(epoch, self._events(counts), accounted, holding)
@@ -154,11 +154,11 @@ class QueryDriver:
     @contextmanager
     def _in_trust(self, facts: EpochFacts) -> Iterator[None]:
         """What the query was built in trust of holds when this ends, and before a sink commits."""
-        flat = (lambda: self._frames.fit(self._execution)) if self._frames.reads_flat_json else None
+        flat = (lambda: self._frames.flat_lines(self._execution)) if self._frames.reads_flat_json else None
         in_time = None if self._frames.guarded else lambda: self._runner.side_ports.all_in_time(self._execution, facts)
         with self._trust.during(flat, in_time):
             if not self.can_be_called_off:
-                self._trust.settle_lines()
+                self._trust.lines()
             yield
 
     def _check_room(self, epoch: int) -> None:

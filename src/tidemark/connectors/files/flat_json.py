@@ -1,12 +1,13 @@
-"""Whether every line of a file is at most one JSON object without another inside.
+"""Whether every line of a file is at most one JSON object without another inside, and how many lines there are.
 
-Then Spark's JSON reader gives one row for each line. Of other lines it may keep only the beginning, or make several
-rows, or none. Looking at the bytes costs a fiftieth of reading them.
+Spark's JSON reader makes at most one row of such a line. Of others it may keep only the beginning, or make several
+rows. Looking at the bytes costs a fiftieth of reading them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
@@ -18,30 +19,43 @@ _LOCAL = re.compile(r"(?:file:(?://)?)?(?P<path>/.*)", re.DOTALL)
 _BRACE, _NEWLINE = b"}"[0], b"\n"[0]
 
 
-def is_flat(name: str) -> bool:
-    """Whether each line ends with its first closing brace, in valid UTF-8; false where the file is not local."""
+def flat_lines(names: Iterable[str]) -> int | None:
+    """How many lines the files have; None unless each ends with its first closing brace, in valid UTF-8."""
+    total = 0
+    for name in names:
+        if (lines := _lines_of(name)) is None:
+            return None
+        total += lines
+    return total
+
+
+def _lines_of(name: str) -> int | None:
     local = _LOCAL.fullmatch(name)
     if local is None:
-        return False
+        return None
     with Path(local["path"]).open("rb") as file:
-        return _all_flat(file)
+        return _count(file)
 
 
-def _all_flat(file: IO[bytes]) -> bool:
+def _count(file: IO[bytes]) -> int | None:
+    total = 0
     while chunk := file.read(_CHUNK):
         if not chunk.endswith(b"\n"):
             chunk += file.readline(_LONGEST_LINE)
-        if not _ends_lines_with_braces(chunk if chunk.endswith(b"\n") else chunk + b"\n") or not _is_clean(chunk):
-            return False
-    return True
+        lines = _braced_lines(chunk if chunk.endswith(b"\n") else chunk + b"\n")
+        if lines is None or not _is_clean(chunk):
+            return None
+        total += lines
+    return total
 
 
-def _ends_lines_with_braces(lines: bytes) -> bool:
-    """Every brace is followed by a newline, and there are as many of one as of the other."""
+def _braced_lines(lines: bytes) -> int | None:
+    """How many there are, if a brace stands before every newline and nowhere else."""
     characters = np.frombuffer(lines, np.uint8)
-    braces = np.flatnonzero(characters == _BRACE)
-    newlines = np.count_nonzero(characters == _NEWLINE)
-    return len(braces) == newlines and bool((characters[braces + 1] == _NEWLINE).all())
+    newlines = characters == _NEWLINE
+    if newlines[0] or not np.array_equal((characters == _BRACE)[:-1], newlines[1:]):
+        return None
+    return int(np.count_nonzero(newlines))
 
 
 def _is_clean(chunk: bytes) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from tidemark.connectors.connector import EpochScan, FlatJson, Records, SourceContext
-from tidemark.connectors.files.flat_json import is_flat
+from tidemark.connectors.files.flat_json import flat_lines
 from tidemark.connectors.paths import local_path
 from tidemark.errors import SourceUnreadable
 from tidemark.schema import parse_type
@@ -51,11 +51,11 @@ class FilesSource:
         return None
 
     def _flat_json(self, spark: SparkSession) -> FlatJson:
-        def read(columns: str, refused: str, strict: Mapping[str, str]) -> DataFrame:
-            reader = self._context.reader(spark).format("json").schema(columns).options(**strict, **self._options())
-            return reader.option("columnNameOfCorruptRecord", refused).load(self._path)
+        def read(columns: str, options: Mapping[str, str]) -> DataFrame:
+            reader = self._context.reader(spark).format("json").schema(columns)
+            return reader.options(**options, **self._options()).load(self._path)
 
-        return FlatJson(read, lambda scan: all(is_flat(file) for file in scan.files()))
+        return FlatJson(read, lambda scan: flat_lines(scan.files()))
 
     def _records(self, frame: DataFrame) -> Records:
         file = F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "/")

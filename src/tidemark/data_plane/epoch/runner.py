@@ -7,7 +7,7 @@ passed over; the plan runs all the same, because the state must see every epoch,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark import StorageLevel
@@ -44,11 +44,25 @@ class EpochRunner:
     finished: bool = False
     warned: set[str] = field(default_factory=set)
 
-    def run(self, frame: DataFrame, epoch: int, execution: Execution, facts: EpochFacts) -> EpochCounts:
-        """Everything of the epoch that readers can see; raises before the first commit when the input is refused."""
+    def run(
+        self,
+        frame: DataFrame,
+        epoch: int,
+        execution: Execution,
+        facts: EpochFacts,
+        lines: Callable[[], Mapping[str, int]],
+    ) -> EpochCounts:
+        """Everything of the epoch that readers can see; raises before the first commit when the input is refused.
+
+        `lines` are those of sources whose reader leaves out what it cannot read; asked for when the plan has run.
+        """
         counts = EpochCounts(observed={})
-        self._write_main(frame, epoch, execution, facts, counts)
-        counts.observed = counts.observed or self.side_ports.observed(execution, facts)
+
+        def observed() -> Observed:
+            return self.side_ports.observed(execution, facts, lines())
+
+        self._write_main(frame, epoch, observed, counts)
+        counts.observed = counts.observed or observed()
         side = self.side_ports.collect(execution, facts, counts)
         for opened in self.sinks:
             self._hand_on_refused(opened, side, epoch, counts)
@@ -59,9 +73,7 @@ class EpochRunner:
         """The sinks whose ledger has the epoch."""
         return [opened.plan.id for opened in self.sinks if self.writer.held(opened.sink, epoch) is not None]
 
-    def _write_main(
-        self, frame: DataFrame, epoch: int, execution: Execution, facts: EpochFacts, counts: EpochCounts
-    ) -> None:
+    def _write_main(self, frame: DataFrame, epoch: int, observed: Callable[[], Observed], counts: EpochCounts) -> None:
         sinks = [opened for opened in self.sinks if not self.side_ports.feeds(opened.plan.id)]
         pending = [opened for opened in sinks if self.writer.held(opened.sink, epoch) is None]
         several = len(pending) > 1
@@ -69,7 +81,7 @@ class EpochRunner:
             frame = frame.persist(StorageLevel.DISK_ONLY)
         if len(pending) != 1 or self._refuses_input():
             read_through(frame)
-            counts.observed = self.side_ports.observed(execution, facts)
+            counts.observed = observed()
             self._check_input(counts.observed)
         for opened in sinks:
             self._write(opened, self._port_of(frame, opened.plan), epoch, counts)

@@ -6,6 +6,7 @@ They are looked for only when there are some.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -34,14 +35,32 @@ class SidePorts:
         """Whether a sink hangs, directly or through operators, on a side port."""
         return sink in self._origin
 
-    def observed(self, execution: Execution, facts: EpochFacts) -> Observed:
-        """What the epoch counted. A source with events too far ahead counted them as good: it is counted again."""
-        found = execution.observed()
-        ahead = self._sources_with_events_ahead(found, facts)
-        if not ahead:
+    def observed(self, execution: Execution, facts: EpochFacts, lines: Mapping[str, int]) -> Observed:
+        """What the epoch counted; of sources whose `lines` were looked at, these are what came in.
+
+        A source with events too far ahead counted them as good, and one whose reader left out lines did not count them
+        as errors: they are counted again, the latter only if nobody reads its errors, which are counted on the way.
+        """
+        found = {**execution.observed()}
+        for node, count in lines.items():
+            _, *others = found.get(f"source:{node}", [0, 0, 0])
+            found[f"source:{node}"] = [count, *others]
+        again = self._sources_with_events_ahead(found, facts)
+        again += [node for node in self._left_out_lines(found) if node not in again and self._is_counted_early(node)]
+        if not again:
             return found
         frames = self._frames(execution, facts)
-        return {**found, **{f"source:{node}": frames.recount(node) for node in ahead}}
+        return {**found, **{f"source:{node}": frames.recount(node) for node in again}}
+
+    def _left_out_lines(self, observed: Observed) -> list[str]:
+        """The sources of which not every record was told to be an event or an error."""
+        return [node for node in self._accounted_sources() if not _all_are_told(observed, node)]
+
+    def _is_counted_early(self, node: str) -> bool:
+        """Whether the number of errors is asked for before they are read, if they are."""
+        source = self._plan.sources[node]
+        decides = source.on_error == "fail" or source.max_error_rate is not None
+        return decides or f"{node}.errors" not in self._origin.values()
 
     def all_in_time(self, execution: Execution, facts: EpochFacts) -> bool:
         """Whether no event of the epoch is too far ahead of its ingestion; known once an action has run."""
@@ -79,8 +98,20 @@ class SidePorts:
         return epoch
 
     def _sources_with_errors(self, observed: Observed) -> list[str]:
-        owned = [node for node in self._query.accounts if node in self._plan.sources]
-        return [node for node in owned if observed.get(f"source:{node}", [0, 0, 0])[2]]
+        found = self._accounted_sources()
+        return [node for node in found if _errors(observed, node) or not _all_are_told(observed, node)]
+
+    def _accounted_sources(self) -> list[str]:
+        return [node for node in self._query.accounts if node in self._plan.sources]
+
+
+def _errors(observed: Observed, node: str) -> int:
+    return int(observed.get(f"source:{node}", [0, 0, 0])[2])
+
+
+def _all_are_told(observed: Observed, node: str) -> bool:
+    events_in, accepted, errors, *_ = observed.get(f"source:{node}", [0, 0, 0])
+    return bool(events_in == accepted + errors)
 
 
 class EpochSidePorts:
@@ -96,7 +127,7 @@ class EpochSidePorts:
         self._errors: dict[str, Observation] = {}
 
     def provide_errors(self, node: str) -> None:
-        counted = self._errors[f"{node}.errors"] = Observation()
+        counted = self._errors[node] = Observation()
         rows = self._frames.events(node).errors().observe(counted, F.count(F.lit(1)).alias("rows"))
         self._provide(f"{node}.errors", rows)
 
@@ -117,9 +148,12 @@ class EpochSidePorts:
         for node, counted in self._late.items():
             split = self._counts.splits[node] = Split(counted.get["late"], counted.get["passed"])
             self._counts.side_rows[f"{node}.late"] = split.late
-        for port, counted in self._errors.items():
-            self._counts.side_rows[port] = counted.get["rows"]
-        self._counts.observed = {**self._counts.observed, **self._frames.observed()}
+        observed = {**self._counts.observed, **self._frames.observed()}
+        for node, counted in self._errors.items():
+            errors = self._counts.side_rows[f"{node}.errors"] = counted.get["rows"]
+            events_in, accepted, _, *newest = observed[f"source:{node}"]
+            observed[f"source:{node}"] = [events_in, accepted, errors, *newest]
+        self._counts.observed = observed
 
     def close(self) -> None:
         for rows in self._kept:

@@ -6,11 +6,14 @@ ingestion, so that the time of the epoch does not stand in the plan: Spark would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from tidemark.data_plane.checkpoint import Note
+
+# How many lines an epoch has, by source; None when one of them is not what was trusted in.
+Lines = Mapping[str, int] | None
 
 
 class Outgrown(Exception):
@@ -22,11 +25,11 @@ class Trust:
 
     def __init__(self, remember: Callable[[Note], None]) -> None:
         self._remember = remember
-        self._flat: Future[bool] | None = None
+        self._flat: Future[Lines] | None = None
         self._in_time: Callable[[], bool] | None = None
 
     @contextmanager
-    def during(self, flat: Callable[[], bool] | None, in_time: Callable[[], bool] | None) -> Iterator[None]:
+    def during(self, flat: Callable[[], Lines] | None, in_time: Callable[[], bool] | None) -> Iterator[None]:
         """Lines are looked at beside the epoch; `in_time` is asked when it has been computed.
 
         What goes wrong with an epoch that was read the wrong way means nothing.
@@ -41,13 +44,17 @@ class Trust:
 
     def settle(self) -> None:
         """Waits for the answers; raises Outgrown when one of them is no."""
-        self.settle_lines()
+        self.lines()
         if self._in_time is not None and not self._in_time():
             self._remember(Note.EVENTS_AHEAD)
             raise Outgrown
         self._in_time = None
 
-    def settle_lines(self) -> None:
-        if self._flat is not None and not self._flat.result():
+    def lines(self) -> Mapping[str, int]:
+        """Of the sources whose lines were looked at; waits for it, and raises Outgrown as `settle` does."""
+        if self._flat is None:
+            return {}
+        if (found := self._flat.result()) is None:
             self._remember(Note.LINES_TO_DECODE)
             raise Outgrown
+        return found

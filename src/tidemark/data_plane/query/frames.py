@@ -147,13 +147,19 @@ class QueryFrames(Frames):
 
     @property
     def reads_flat_json(self) -> bool:
-        """Whether each epoch's lines have to be looked at, by `fit`."""
+        """Whether each epoch's lines have to be looked at, by `flat_lines`."""
         return bool(self._flat)
 
-    def fit(self, execution: Execution) -> bool:
-        """Whether the sources that are read as flat JSON may be, in this epoch."""
-        scans = [(flat, execution.epoch_leaf(f"source:{node}")) for node, flat in self._flat.items()]
-        return all(read_nothing(leaf) or flat.fits(_Scan(self._spark, leaf)) for flat, leaf in scans)
+    def flat_lines(self, execution: Execution) -> dict[str, int] | None:
+        """The lines of this epoch, by source, where they are read as flat JSON; None if one may not be read so."""
+        found: dict[str, int] = {}
+        for node, flat in self._flat.items():
+            leaf = execution.epoch_leaf(f"source:{node}")
+            lines = 0 if read_nothing(leaf) else flat.lines(_Scan(self._spark, leaf))
+            if lines is None:
+                return None
+            found[node] = lines
+        return found
 
     @property
     def output_mode(self) -> str:
