@@ -131,9 +131,18 @@ def test_a_lost_jvm_is_started_again(problem: Exception) -> None:
     assert error.retry is Retry.RESTART
 
 
-def test_a_java_trace_is_not_shown() -> None:
-    error = classify(Py4JError("An error occurred while calling o1.x. Trace:\npy4j.Py4JException: y\n"))
-    assert error.message == "a call into Spark failed"
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("An error occurred while calling o1.x. Trace:\npy4j.Py4JException: y\n", "a call into Spark failed"),
+        (
+            "An error occurred while calling o1.x.\n: java.util.NoSuchElementException: none\n\tat a.B.c(B.java:1)\n",
+            "a call into Spark failed: java.util.NoSuchElementException: none",
+        ),
+    ],
+)
+def test_a_java_trace_is_not_shown_but_its_reason_is(text: str, message: str) -> None:
+    assert classify(Py4JError(text)).message == message
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,8 @@ def _sentence(text: str, prefix: str) -> str:
 
 def _first_line(problem: BaseException) -> str:
     if isinstance(problem, Py4JError):
-        return "a call into Spark failed"
+        reason = _line(str(problem), ": ")
+        return f"a call into Spark failed: {reason[:300]}" if reason else "a call into Spark failed"
     lines = str(problem).strip().splitlines()
     return lines[0][:300] if lines else type(problem).__name__
 
