@@ -2,7 +2,8 @@
 
 Runs the real command with a generator, a window keyed by every event, an SQLite sink and a files sink. Prints the
 rows each sink holds, the time taken and the largest resident memory of the driver's Python process. A driver that had
-to be started again is a failure, and leaves its log in LOG.
+to be started again is a failure, and leaves its log in LOG. With `--width` each row has a text of that many characters:
+300 of them make more of an epoch than the driver has memory.
 """
 
 from __future__ import annotations
@@ -31,10 +32,14 @@ sources:
       count: {rows}
       rate: 1000000
       start: "2026-01-01T00:00:00Z"
-      columns: {{id: n, amount: "cast(n % 100 as double)"}}
+      columns: {{id: n, amount: "cast(n % 100 as double)", text: "repeat('x', {width})"}}
 operators:
   each:
-    {{type: window, input: events, key: [id], window: {{tumbling: 1h}}, aggregate: {{n: count(), total: sum(amount)}}}}
+    type: window
+    input: events
+    key: [id]
+    window: {{tumbling: 1h}}
+    aggregate: {{n: count(), total: sum(amount), text: max(text)}}
 sinks:
   table: {{input: each, sqlite: {{path: out.db, table: results, mode: append}}}}
   files: {{input: each, files: {{path: out, format: jsonl}}}}
@@ -44,10 +49,11 @@ sinks:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--width", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "job.yaml").write_text(JOB.format(rows=options.rows), encoding="utf-8")
+        (folder / "job.yaml").write_text(JOB.format(rows=options.rows, width=options.width), encoding="utf-8")
         started = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "tidemark", "run", "job.yaml", "--until-drained", "--json"],

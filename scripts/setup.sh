@@ -15,7 +15,7 @@ say() { printf '%s\n' "$*" >&2; }
 fail() { say "setup: $*"; exit 1; }
 
 # What the environment was made from. A virtual environment holds its own path, so a moved clone differs too.
-inputs() { pwd; cat "${LOCKS[@]}" src/tidemark/jars.lock src/tidemark/data_plane/LocalFiles.java pyproject.toml scripts/setup.sh; }
+inputs() { pwd; cat "${LOCKS[@]}" src/tidemark/jars.lock src/tidemark/data_plane/java/*.java pyproject.toml scripts/setup.sh; }
 
 up_to_date() {
     [ -f "$STAMP" ] && [ ! -e "$UNFINISHED" ] && [ -x .venv/bin/tidemark ] \
@@ -114,7 +114,7 @@ fetch_jars() {
 # Only speed depends on these, so a Java that cannot make them does not stop the set-up. The archives come last: they
 # fit the jars that were there when they were made.
 make_jobs_quick() {
-    quicken data_plane.make_local_files "jobs will write their files more slowly"
+    quicken data_plane.make_java_classes "jobs will write more slowly"
     say "setup: making archives of Spark's and Kafka's classes, so that both start quickly (half a minute, 240 MB)"
     quicken data_plane.make_class_archive "jobs will start more slowly"
     quicken testing.make_broker_archive "brokers for a laptop will start more slowly"

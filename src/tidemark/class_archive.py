@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tidemark import local_files, prepared
+from tidemark import java_classes, prepared
 
 COMMAND = f"{sys.executable} -m tidemark.data_plane.make_class_archive"
 
@@ -20,7 +20,7 @@ def path() -> Path:
 
 def can_be_used() -> bool:
     """Whether it is there, and was made after the jar that comes first in Java's list of places."""
-    jar = local_files.path()
+    jar = java_classes.path()
     return path().is_file() and (not jar.is_file() or jar.stat().st_mtime <= path().stat().st_mtime)
 
 

@@ -23,7 +23,6 @@ from tidemark.data_plane.query.lowering.columns import event_time
 from tidemark.data_plane.session import SETTINGS, settings_of
 from tidemark.data_plane.spark_internals import (
     Execution,
-    arrow_batches,
     jvm_is_alive,
     listening,
     scan_frame,
@@ -395,32 +394,6 @@ def test_a_replayed_epoch_counts_once_in_the_state(feed: Feed, checkpoint: Path)
         replayed.run()
     assert epochs.rows == {0: [("a", 2)], 1: [("a", 3)]}
     assert replayed.rows == {1: [("a", 3)], 2: [("a", 4)]}
-
-
-# --- rows through the driver --------------------------------------------------------------------------------------
-
-
-def test_batches_stream_through_the_driver_once_each(spark: SparkSession) -> None:
-    batches = list(arrow_batches(spark.range(0, 45_000, 1, 4)))
-    assert sorted(value for batch in batches for value in batch.column("id").to_pylist()) == list(range(45_000))
-    assert max(batch.num_rows for batch in batches) <= 10_000
-
-
-def test_an_error_in_the_jvm_reaches_the_reader_of_the_batches(spark: SparkSession) -> None:
-    failing = spark.range(0, 10, 1, 2).select(F.when(F.col("id") == 7, F.raise_error(F.lit("poisoned"))).alias("x"))
-    with pytest.raises(PySparkException, match="poisoned"):
-        list(arrow_batches(failing))
-
-
-def test_a_reader_may_leave_in_the_middle_of_the_batches(spark: SparkSession) -> None:
-    batches = arrow_batches(spark.range(0, 2_000_000, 1, 4))
-    assert next(batches).num_rows
-    batches.close()  # type: ignore[attr-defined]
-    assert sum(batch.num_rows for batch in arrow_batches(spark.range(5))) == 5
-
-
-def test_no_rows_are_no_batches_or_empty_ones(spark: SparkSession) -> None:
-    assert sum(batch.num_rows for batch in arrow_batches(spark.range(0))) == 0
 
 
 # --- checkpoints and settings -------------------------------------------------------------------------------------

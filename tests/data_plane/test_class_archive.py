@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemark import class_archive, local_files, prepared
+from tidemark import class_archive, java_classes, prepared
 
 
 def test_java_takes_its_classes_from_the_archive_that_setup_made(spark: SparkSession) -> None:
@@ -31,9 +31,9 @@ def test_an_archive_that_is_older_than_the_jar_before_spark_does_not_fit(
 ) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     prepared.folder().mkdir(parents=True)
-    for path in (class_archive.path(), local_files.path()):
+    for path in (class_archive.path(), java_classes.path()):
         path.touch()
     os.utime(class_archive.path(), (1_700_000_000, 1_700_000_000))
     assert class_archive.java_options() == []
-    os.utime(local_files.path(), (1_600_000_000, 1_600_000_000))
+    os.utime(java_classes.path(), (1_600_000_000, 1_600_000_000))
     assert class_archive.java_options()

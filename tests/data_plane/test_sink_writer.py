@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,7 +17,6 @@ from pyspark.sql import SparkSession
 from tidemark.connectors.catalogue import BY_NAME
 from tidemark.connectors.connector import EpochRows, RefusingSink
 from tidemark.connectors.runtime import SINKS
-from tidemark.data_plane.epoch import rows as rows_module
 from tidemark.data_plane.epoch.rows import SinkRows
 from tidemark.data_plane.epoch.sinks import SinkWriter
 from tidemark.errors import Fenced, SinkUnavailable
@@ -111,38 +111,27 @@ def test_sinks_have_an_errors_port_exactly_when_they_refuse_rows() -> None:
         assert isinstance(SINKS[name](context), RefusingSink) == checked.refuses, name
 
 
-@dataclass
-class Computed:
-    """Stands for the epoch's plan: counts how often it runs."""
-
-    batches: list[pa.RecordBatch]
-    runs: int = 0
-
-    def run(self, frame: object) -> Iterator[pa.RecordBatch]:
-        self.runs += 1
-        yield from self.batches
-
-
-class AnyFrame:
-    def select(self) -> AnyFrame:
-        return self
-
-
-@pytest.mark.parametrize("in_memory", [0, 10**9])
 @pytest.mark.parametrize("taken", [[], [0], [1], [3], [1, 2, 1], [3, 3]])
 def test_rows_are_computed_once_and_given_as_often_as_asked(
-    taken: list[int], in_memory: int, monkeypatch: pytest.MonkeyPatch
+    taken: list[int], spark: SparkSession, tmp_path: Path
 ) -> None:
-    maps = pa.array([[("a", n)] for n in range(9)], pa.map_("string", "int8"))
-    values: dict[str, Any] = {"n": list(range(9)), "m": maps}
-    computed = Computed(pa.table(values).to_batches(max_chunksize=3))
-    monkeypatch.setattr(rows_module, "arrow_batches", computed.run)
-    monkeypatch.setattr(rows_module, "_KEPT_IN_MEMORY", in_memory)
-    with SinkRows(AnyFrame(), list) as rows:  # type: ignore[arg-type]  # the frame only goes to what is replaced
+    """Each time that the plan runs, every row leaves a file."""
+
+    def leave_a_file(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for _ in range(batch.num_rows):
+                tempfile.mkstemp(dir=tmp_path)
+            yield batch
+
+    frame = spark.range(0, 9, 1, 3).mapInArrow(leave_a_file, "id long")
+    with SinkRows(frame, lambda: [frame.id]) as rows:
+        assert not list(tmp_path.iterdir()), "nothing runs until the sink asks"
         for count in taken:
             list(islice(rows.batches(), count))
-        assert list(rows.batches()) == computed.batches
-    assert computed.runs == 1
+        first, again = list(rows.batches()), list(rows.batches())
+    assert first == again
+    assert sorted(n for batch in first for n in batch.column(0).to_pylist()) == list(range(9))
+    assert len(list(tmp_path.iterdir())) == 9
 
 
 def test_rows_of_a_real_frame_can_be_taken_up_again(spark: SparkSession) -> None:

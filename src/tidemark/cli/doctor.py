@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from tidemark import class_archive, jars, local_files, prepared
+from tidemark import class_archive, jars, java_classes, prepared
 from tidemark.cli.failures import FAILED, FINE
 from tidemark.java import java_path
 from tidemark.settings import Settings, load_settings
@@ -126,11 +126,11 @@ def check_start_up(settings: Settings) -> Finding:
 
 def check_files(settings: Settings) -> Finding:
     """Of this, too, only speed depends."""
-    if local_files.can_be_used():
-        return Finding("files", True, "written quickly, without a process for each")
-    if os.pathsep in str(local_files.path()):
+    if java_classes.can_be_used():
+        return Finding("files", True, "written quickly, by classes of our own")
+    if os.pathsep in str(java_classes.path()):
         return Finding("files", True, f"written slowly: {prepared.folder()} has a {os.pathsep!r} in its name")
-    commands = f"`{local_files.COMMAND}`, and then `{class_archive.COMMAND}`"
+    commands = f"`{java_classes.COMMAND}`, and then `{class_archive.COMMAND}`"
     return Finding("files", True, f"written slowly: {commands} makes that quicker")
 
 

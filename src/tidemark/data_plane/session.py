@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidemark import class_archive, local_files
+from tidemark import class_archive, java_classes
 from tidemark.data_plane.spark_internals import java_is_running, remember_functions
 from tidemark.data_plane.worker_python import make_worker_python
 from tidemark.errors import EnvironmentFault
@@ -66,6 +66,8 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     # Starting a Python worker can take longer than the default 15 s on a machine that has much to do.
     ("spark.python.authenticate.socketTimeout", "120s"),
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "10000"),
+    # By default Parquet gets a form of its own for timestamps, of 96 bits, that few others read.
+    ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"),
 )
 
 
@@ -143,11 +145,12 @@ def create_session(
     builder = builder.config("spark.sql.shuffle.partitions", str(parallelism))
     if not java_is_running():
         # A Java process that is there already has its list of places, and would not find the class.
-        own_files = local_files.file_system() if master.startswith("local") else ()
-        for name, value in (*local_files.class_path(), *own_files):
+        own_files = java_classes.file_system() if master.startswith("local") else ()
+        for name, value in (*java_classes.class_path(), *own_files):
             builder = builder.config(name, value)
-    if jars:
-        builder = builder.config("spark.jars", ",".join(map(str, jars)))
+    sent = [*jars, *([] if master.startswith("local") else java_classes.for_executors())]
+    if sent:
+        builder = builder.config("spark.jars", ",".join(map(str, sent)))
     for name, value in (*SETTINGS, *settings_of(master, parallelism)):
         builder = builder.config(name, value)
     session = builder.getOrCreate()

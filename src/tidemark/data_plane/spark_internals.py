@@ -10,19 +10,15 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote
 
-import pyarrow as pa
 from py4j.java_gateway import is_instance_of
 from pyspark import SparkContext
-from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.util import _load_from_socket
 
 JavaObject = Any
 _MAY_BE_BOUNDED = "org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow"
@@ -300,36 +296,11 @@ def scanned_files(leaf: JavaObject) -> list[str]:
     return [unquote(url) for url in leaf.relation().location().inputFiles()]
 
 
-def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Streams a frame's rows to the driver, partition after partition as they finish: one action, bounded memory.
-
-    A reader that stops early gets no error from the JVM, whose complaint about it would hide why it stopped.
-    """
-    port, secret, server = frame._jdf.collectAsArrowToPython()
-    left_early = False
-    try:
-        with _load_from_socket((port, secret), _ArrivalOrder()) as batches:
-            yield from batches
-    except GeneratorExit:
-        left_early = True
-        raise
-    finally:
-        if not left_early:
-            with unwrap_spark_exception():
-                server.getResult()
-
-
-class _ArrivalOrder(ArrowStreamSerializer):
-    """Yields batches as they come, where PySpark's own reader keeps them all to put the partitions in order."""
-
-    def load_stream(self, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
-        yield from super().load_stream(stream)
-        for _ in range(max(0, _read_int(stream))):
-            _read_int(stream)
-
-
-def _read_int(stream: IO[bytes]) -> int:
-    return int.from_bytes(stream.read(4), "big", signed=True)
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Whether the driver's Java, and with it that of its executors, knows a class."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    return bool(jvm.org.apache.spark.util.Utils.classIsLoadable(name))
 
 
 def _items(sequence: JavaObject) -> Iterator[JavaObject]:

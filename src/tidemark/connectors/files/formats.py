@@ -30,14 +30,11 @@ def _no_rows(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class FileFormat:
-    """`settings` are of the Spark session, for what the writer's own options do not cover."""
-
     writer: str
     suffix: str
     columns: Callable[[dict[str, Type], Sequence[str]], list[Column]]
     is_empty: Callable[[Path], bool]
     options: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
 
 
 FORMATS = {
@@ -62,6 +59,5 @@ FORMATS = {
         ".parquet",
         parquet_columns,
         _no_rows,
-        settings={"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"},
     ),
 }

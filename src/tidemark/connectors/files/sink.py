@@ -74,8 +74,6 @@ class FilesSink:
     def _stage(self, epoch: int, frame: DataFrame, folder: Path) -> int:
         """Writes the rows and counts them in the same pass: the frame may be executed only once."""
         counted = Observation()
-        for name, value in self._format.settings.items():
-            frame.sparkSession.conf.set(name, value)
         rendered = frame.select(*self._columns).observe(counted, self._row_count)
         writer = rendered.write.format(self._format.writer)
         try:

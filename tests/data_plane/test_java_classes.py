@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemark import local_files, prepared
+from tidemark import java_classes, prepared
 
 # The place in /proc/PID/stat, behind the name.
 _FAULTS_OF_CHILDREN = 8
@@ -88,17 +88,17 @@ def test_a_file_that_is_not_there_is_an_error(files: Any, hadoop: Any, tmp_path:
 
 def test_without_the_jar_hadoops_own_class_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    assert (local_files.class_path(), local_files.file_system()) == ((), ())
+    assert (java_classes.class_path(), java_classes.file_system()) == ((), ())
     prepared.folder().mkdir(parents=True)
-    (prepared.folder() / "local-files-0ld.jar").touch()
-    assert not local_files.can_be_used(), "made of an older source"
-    local_files.path().touch()
-    assert dict(local_files.class_path()) == {"spark.driver.extraClassPath": str(local_files.path())}
-    assert dict(local_files.file_system()) == {"spark.hadoop.fs.file.impl": "tidemark.LocalFiles"}
+    (prepared.folder() / "tidemark-classes-0ld.jar").touch()
+    assert not java_classes.can_be_used(), "made of an older source"
+    java_classes.path().touch()
+    assert dict(java_classes.class_path()) == {"spark.driver.extraClassPath": str(java_classes.path())}
+    assert dict(java_classes.file_system()) == {"spark.hadoop.fs.file.impl": "tidemark.LocalFiles"}
 
 
 def test_a_place_with_a_colon_cannot_stand_in_javas_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path / "a:b"))
     prepared.folder().mkdir(parents=True)
-    local_files.path().touch()
-    assert not local_files.can_be_used()
+    java_classes.path().touch()
+    assert not java_classes.can_be_used()
