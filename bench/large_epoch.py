@@ -32,18 +32,23 @@ sources:
       count: {rows}
       rate: 1000000
       start: "2026-01-01T00:00:00Z"
-      columns: {{id: n, amount: "cast(n % 100 as double)", text: "repeat('x', {width})"}}
+      columns: {{id: n, amount: "cast(n % 100 as double)"{text}}}
 operators:
   each:
     type: window
     input: events
     key: [id]
     window: {{tumbling: 1h}}
-    aggregate: {{n: count(), total: sum(amount), text: max(text)}}
+    aggregate: {{n: count(), total: sum(amount){largest_text}}}
 sinks:
   table: {{input: each, sqlite: {{path: out.db, table: results, mode: append}}}}
   files: {{input: each, files: {{path: out, format: jsonl}}}}
 """
+
+
+def job_text(rows: int, width: int) -> str:
+    text = f", text: \"repeat('x', {width})\"" if width else ""
+    return JOB.format(rows=rows, text=text, largest_text=", text: max(text)" if width else "")
 
 
 def main() -> int:
@@ -53,7 +58,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "job.yaml").write_text(JOB.format(rows=options.rows, width=options.width), encoding="utf-8")
+        (folder / "job.yaml").write_text(job_text(options.rows, options.width), encoding="utf-8")
         started = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "tidemark", "run", "job.yaml", "--until-drained", "--json"],

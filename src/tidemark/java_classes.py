@@ -14,7 +14,7 @@ from pathlib import Path
 from tidemark import prepared
 
 COMMAND = f"{sys.executable} -m tidemark.data_plane.make_java_classes"
-SOURCES = tuple(sorted((Path(__file__).parent / "data_plane" / "java").glob("*.java")))
+SOURCES = tuple(Path(__file__).parent / "data_plane" / "java" / f"{name}.java" for name in ("LocalFiles", "RowFiles"))
 JARS = "tidemark-classes-*.jar"
 # Spark finds it by this name; see `data_plane/java/RowFiles.java`.
 ROW_FILES = "tidemark.RowFiles"

@@ -10,6 +10,7 @@ import pytest
 from contracts.streaming import Epochs, Feed
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from support.waiting import wait_until
 
 from tidemark.data_plane.spark_internals import repartition_state, stage_seconds
 
@@ -99,9 +100,10 @@ def test_time_of_stages_that_were_skipped_is_known_too(spark: SparkSession) -> N
     spark.sparkContext.setJobGroup(group, group)
     frame.count()
     frame.count()
-    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(group)
-    assert all(sum(stage_seconds(spark, job)) >= 0 for job in jobs)
-    assert len(jobs) == 2
+    tracker = spark.sparkContext.statusTracker()
+    # Spark tells of a job a little after it has run.
+    wait_until(lambda: len(tracker.getJobIdsForGroup(group)) == 2)
+    assert all(sum(stage_seconds(spark, job)) >= 0 for job in tracker.getJobIdsForGroup(group))
     frame.unpersist()
 
 

@@ -1,4 +1,4 @@
-"""Hadoop's local file system with permissions of our own: the same files and modes, and no process for each."""
+"""Java classes of our own. Hadoop's local file system: the same files and modes, and no process for each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidemark import java_classes, prepared
+from tidemark.data_plane.spark_internals import has_class
 
 # The place in /proc/PID/stat, behind the name.
 _FAULTS_OF_CHILDREN = 8
@@ -86,15 +87,21 @@ def test_a_file_that_is_not_there_is_an_error(files: Any, hadoop: Any, tmp_path:
         files.setPermission(hadoop.Path(str(tmp_path / "absent")), hadoop.permission.FsPermission("644"))
 
 
-def test_without_the_jar_hadoops_own_class_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_jar_none_of_its_classes_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    assert (java_classes.class_path(), java_classes.file_system()) == ((), ())
+    assert (java_classes.class_path(), java_classes.file_system(), java_classes.for_executors()) == ((), (), [])
     prepared.folder().mkdir(parents=True)
     (prepared.folder() / "tidemark-classes-0ld.jar").touch()
     assert not java_classes.can_be_used(), "made of an older source"
     java_classes.path().touch()
     assert dict(java_classes.class_path()) == {"spark.driver.extraClassPath": str(java_classes.path())}
     assert dict(java_classes.file_system()) == {"spark.hadoop.fs.file.impl": "tidemark.LocalFiles"}
+    assert java_classes.for_executors() == [java_classes.path()]
+
+
+def test_classes_that_are_there_are_told_from_others(spark: SparkSession) -> None:
+    known = {name: has_class(spark.sparkContext, name) for name in (java_classes.ROW_FILES, "tidemark.NoSuchClass")}
+    assert known == {java_classes.ROW_FILES: True, "tidemark.NoSuchClass": False}
 
 
 def test_a_place_with_a_colon_cannot_stand_in_javas_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

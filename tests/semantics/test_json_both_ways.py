@@ -128,6 +128,21 @@ def test_no_line_gets_lost_that_is_no_object(tmp_path: Path, spark: SparkSession
         assert was_decoded(tmp_path / way) == bool(also)
 
 
+@pytest.mark.parametrize("type_", ["string", "long"])
+@pytest.mark.parametrize("also", [[], [NOT_FLAT]], ids=["flat", "decoded"])
+def test_no_name_of_a_column_has_a_meaning_to_spark(
+    tmp_path: Path, spark: SparkSession, also: list[bytes], type_: str
+) -> None:
+    """By this one its reader knows the column for what it could not read."""
+    job = re.sub("schema: .*", f"schema: {{id: string, ts: timestamp, _corrupt_record: {type_}}}", JOB)
+    lines = [b'{"id": "a", "ts": "2026-01-01T00:00:00Z", "_corrupt_record": 7}', *also]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    run_drained(job.replace("AGGREGATE", "was: max(_corrupt_record)"), tmp_path, spark)
+    (row,) = file_rows(tmp_path / "out")
+    assert str(row["was"]) == "7"
+
+
 def test_a_file_that_is_not_flat_may_come_at_any_time(tmp_path: Path, spark: SparkSession) -> None:
     good = [b'{"id": "a", "n": 1, "ts": "2026-01-01T00:00:00Z"}', b'{"id": "b", "n": 2, "ts": "2026-01-01T00:00:01Z"}']
     glued = b"".join(good)

@@ -17,14 +17,21 @@ from tidemark.data_plane.spark_internals import has_class
 from tidemark.java_classes import ROW_FILES
 
 _BATCH_ROWS = 10_000
-_PARQUET = {"compression": "none", "parquet.block.size": str(16 * 1024 * 1024)}
+# Without dictionaries the size of a group of rows says how much memory it takes.
+_PARQUET = {
+    "compression": "none",
+    "parquet.block.size": str(16 * 1024 * 1024),
+    "parquet.page.size.row.check.min": "1",
+    "parquet.page.size.row.check.max": "64",
+    "parquet.enable.dictionary": "false",
+}
 
 
 class RowFiles:
     """Runs the plan of the frame, once; `folder` is there and empty, and every task reaches it."""
 
     def __init__(self, frame: DataFrame, folder: Path) -> None:
-        if has_class(frame.sparkSession, ROW_FILES):
+        if has_class(frame.sparkSession.sparkContext, ROW_FILES):
             frame.write.format(ROW_FILES).option("folder", str(folder)).mode("append").save()
             self._files = [folder / name for name in (folder / "written").read_text().splitlines()]
             self._read = _arrow
@@ -47,4 +54,5 @@ def _arrow(file: Path) -> Iterable[pa.RecordBatch]:
 
 def _parquet(file: Path) -> Iterable[pa.RecordBatch]:
     with pq.ParquetFile(file) as rows:
-        yield from rows.iter_batches(_BATCH_ROWS)
+        for group in range(rows.num_row_groups):
+            yield from rows.read_row_group(group).to_batches(max_chunksize=_BATCH_ROWS)

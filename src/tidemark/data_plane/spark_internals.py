@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote
 
@@ -199,8 +200,21 @@ class Execution:
 
 def scan_frame(spark: SparkSession, node: JavaObject) -> DataFrame:
     """A static frame of exactly the rows that a physical node yields."""
-    java_frame = spark._jsparkSession.internalCreateDataFrame(node.execute(), node.schema(), False)
-    return DataFrame(java_frame, spark)
+    return _static_frame(spark, node.execute(), node.schema())
+
+
+def unordered(frame: DataFrame) -> DataFrame:
+    """The same rows in the same partitions, without what Spark knows of their order.
+
+    It cannot keep a frame that it takes to be sorted by a column which the frame does not have, as it does behind a
+    window with the largest of texts.
+    """
+    execution = frame._jdf.queryExecution()
+    return _static_frame(frame.sparkSession, execution.toRdd(), frame._jdf.schema())
+
+
+def _static_frame(spark: SparkSession, rows: JavaObject, schema: JavaObject) -> DataFrame:
+    return DataFrame(spark._jsparkSession.internalCreateDataFrame(rows, schema, False), spark)
 
 
 def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
@@ -296,9 +310,10 @@ def scanned_files(leaf: JavaObject) -> list[str]:
     return [unquote(url) for url in leaf.relation().location().inputFiles()]
 
 
-def has_class(spark: SparkSession, name: str) -> bool:
-    """Whether the driver's Java, and with it that of its executors, knows a class."""
-    jvm = spark.sparkContext._jvm
+@cache
+def has_class(context: SparkContext, name: str) -> bool:
+    """Whether the driver's Java finds a class. Relies on a helper of Spark's; asked once, as it takes some calls."""
+    jvm = context._jvm
     assert jvm is not None
     return bool(jvm.org.apache.spark.util.Utils.classIsLoadable(name))
 

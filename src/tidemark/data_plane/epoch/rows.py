@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ class SinkRows:
     def __init__(self, frame: DataFrame, columns: Callable[[], list[Column]]) -> None:
         self._frame = frame
         self._columns = columns
-        self._folder = tempfile.TemporaryDirectory(prefix="rows-")
+        self._folder: Path | None = None
         self._written: RowFiles | None = None
 
     @property
@@ -37,14 +38,17 @@ class SinkRows:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         if self._written is None:
-            self._written = RowFiles(self._frame.select(*self._columns()), Path(self._folder.name))
+            self._folder = Path(tempfile.mkdtemp(prefix="rows-"))
+            self._written = RowFiles(self._frame.select(*self._columns()), self._folder)
         yield from self._written.batches()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._folder.cleanup()
+        # What cannot be removed, because a task that nobody waits for is still writing, goes with the next start.
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def rows_for(sink: SinkPlan, frame: DataFrame, plan: ExecutionPlan) -> SinkRows:

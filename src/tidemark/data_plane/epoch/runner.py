@@ -24,11 +24,9 @@ from tidemark.data_plane.failpoints import Failpoints
 from tidemark.data_plane.query.counting import read_through
 from tidemark.data_plane.query.lowering import stateless
 from tidemark.data_plane.query.paths import split_reference
-from tidemark.data_plane.spark_internals import EpochFacts, Execution
+from tidemark.data_plane.spark_internals import EpochFacts, Execution, unordered
 from tidemark.errors import NotFresh, TooManyErrors
 from tidemark.protocol.messages import Warned
-
-_ANY_NUMBER_OF_PARTITIONS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class EpochRunner:
         pending = [opened for opened in sinks if self.writer.held(opened.sink, epoch) is None]
         several = len(pending) > 1
         if several:
-            frame = _unordered(frame).persist(StorageLevel.DISK_ONLY)
+            frame = unordered(frame).persist(StorageLevel.DISK_ONLY)
         if len(pending) != 1 or self._refuses_input():
             read_through(frame)
             counts.observed = observed()
@@ -166,15 +164,6 @@ class EpochRunner:
                 hint=f"connect {node}.errors to a sink to see them, or relax `on_error` and `max_error_rate`",
                 step=node,
             )
-
-
-def _unordered(frame: DataFrame) -> DataFrame:
-    """The same rows in the same partitions: to ask for more of them than there are changes nothing.
-
-    Spark cannot keep a frame that it knows to be sorted by a column which the frame does not have, as it is behind a
-    window with the largest of texts.
-    """
-    return frame.coalesce(_ANY_NUMBER_OF_PARTITIONS)
 
 
 def _refused_unread(sink: str, count: int) -> Warned:

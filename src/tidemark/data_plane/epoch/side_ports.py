@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -38,29 +39,27 @@ class SidePorts:
     def observed(self, execution: Execution, facts: EpochFacts, lines: Mapping[str, int]) -> Observed:
         """What the epoch counted; of sources whose `lines` were looked at, these are what came in.
 
-        A source with events too far ahead counted them as good, and one whose reader left out lines did not count them
-        as errors: they are counted again, the latter only if nobody reads its errors, which are counted on the way.
+        A source with events too far ahead counted them as good: it is counted again. One whose reader left out lines
+        did not count them as errors: these are counted here, unless who reads them counts them on the way.
         """
         found = {**execution.observed()}
         for node, count in lines.items():
             _, *others = found.get(f"source:{node}", [0, 0, 0])
             found[f"source:{node}"] = [count, *others]
-        again = self._sources_with_events_ahead(found, facts)
-        again += [node for node in self._left_out_lines(found) if node not in again and self._is_counted_early(node)]
-        if not again:
-            return found
-        frames = self._frames(execution, facts)
-        return {**found, **{f"source:{node}": frames.recount(node) for node in again}}
+        ahead = self._sources_with_events_ahead(found, facts)
+        left_out = [node for node in self._query.sources if node not in ahead and self._lacks_errors(node, found)]
+        if ahead or left_out:
+            frames = self._frames(execution, facts)
+            found |= {f"source:{node}": frames.recount(node) for node in ahead}
+            found |= {f"source:{node}": _with_errors(found, node, _errors(frames.recount(node))) for node in left_out}
+        return found
 
-    def _left_out_lines(self, observed: Observed) -> list[str]:
-        """The sources of which not every record was told to be an event or an error."""
-        return [node for node in self._accounted_sources() if not _all_are_told(observed, node)]
-
-    def _is_counted_early(self, node: str) -> bool:
-        """Whether the number of errors is asked for before they are read, if they are."""
+    def _lacks_errors(self, node: str, observed: Observed) -> bool:
+        """Whether there are errors that were not counted and will not be by those who read them, or too late."""
         source = self._plan.sources[node]
         decides = source.on_error == "fail" or source.max_error_rate is not None
-        return decides or f"{node}.errors" not in self._origin.values()
+        unread = node in self._query.accounts and f"{node}.errors" not in self._origin.values()
+        return (decides or unread) and not _all_are_told(observed, node)
 
     def all_in_time(self, execution: Execution, facts: EpochFacts) -> bool:
         """Whether no event of the epoch is too far ahead of its ingestion; known once an action has run."""
@@ -98,20 +97,24 @@ class SidePorts:
         return epoch
 
     def _sources_with_errors(self, observed: Observed) -> list[str]:
-        found = self._accounted_sources()
-        return [node for node in found if _errors(observed, node) or not _all_are_told(observed, node)]
-
-    def _accounted_sources(self) -> list[str]:
-        return [node for node in self._query.accounts if node in self._plan.sources]
-
-
-def _errors(observed: Observed, node: str) -> int:
-    return int(observed.get(f"source:{node}", [0, 0, 0])[2])
+        owned = [node for node in self._query.accounts if node in self._plan.sources]
+        counts = {node: observed.get(f"source:{node}", [0, 0, 0]) for node in owned}
+        return [node for node in owned if _errors(counts[node]) or not _all_are_told(observed, node)]
 
 
 def _all_are_told(observed: Observed, node: str) -> bool:
+    """Whether every record was counted as an event or as an error."""
     events_in, accepted, errors, *_ = observed.get(f"source:{node}", [0, 0, 0])
     return bool(events_in == accepted + errors)
+
+
+def _errors(counts: list[Any]) -> int:
+    return int(counts[2])
+
+
+def _with_errors(observed: Observed, node: str, errors: int) -> list[Any]:
+    events_in, accepted, _, *newest = observed[f"source:{node}"]
+    return [events_in, accepted, errors, *newest]
 
 
 class EpochSidePorts:
@@ -151,8 +154,7 @@ class EpochSidePorts:
         observed = {**self._counts.observed, **self._frames.observed()}
         for node, counted in self._errors.items():
             errors = self._counts.side_rows[f"{node}.errors"] = counted.get["rows"]
-            events_in, accepted, _, *newest = observed[f"source:{node}"]
-            observed[f"source:{node}"] = [events_in, accepted, errors, *newest]
+            observed[f"source:{node}"] = _with_errors(observed, node, errors)
         self._counts.observed = observed
 
     def close(self) -> None:

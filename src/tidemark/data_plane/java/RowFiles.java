@@ -43,7 +43,6 @@ public class RowFiles implements TableProvider {
 
     static final int BATCH_ROWS = 10000;
     static final long BATCH_BYTES = 8L * 1024 * 1024;
-    static final int LOOK_AT_BYTES_EVERY = 64;
 
     public StructType inferSchema(CaseInsensitiveStringMap options) {
         return new StructType();
@@ -151,6 +150,7 @@ public class RowFiles implements TableProvider {
         private FileChannel channel;
         private ArrowStreamWriter stream;
         private int waiting = 0;
+        private int nextLook = 1;
 
         Writer(StructType schema, Path file) {
             this.schema = schema;
@@ -163,9 +163,17 @@ public class RowFiles implements TableProvider {
             }
             rows.write((InternalRow) row);
             waiting++;
-            if (waiting == BATCH_ROWS || (waiting % LOOK_AT_BYTES_EVERY == 0 && rows.sizeInBytes() > BATCH_BYTES)) {
+            if (waiting == BATCH_ROWS || (waiting == nextLook && isLarge())) {
                 writeBatch();
             }
+        }
+
+        /** Looked at after one row, two, four and so on, and sooner where half of the room will be taken by then. */
+        private boolean isLarge() {
+            long size = rows.sizeInBytes();
+            long toHalf = (BATCH_BYTES - size) / 2 / (size / waiting + 1);
+            nextLook = waiting + (int) Math.max(1L, Math.min(toHalf, (long) waiting));
+            return size > BATCH_BYTES;
         }
 
         private void open() throws IOException {
@@ -181,6 +189,7 @@ public class RowFiles implements TableProvider {
             stream.writeBatch();
             rows.reset();
             waiting = 0;
+            nextLook = 1;
         }
 
         public WriterCommitMessage commit() throws IOException {
@@ -199,11 +208,14 @@ public class RowFiles implements TableProvider {
         }
 
         public void close() throws IOException {
-            if (channel != null) {
-                channel.close();
-            }
-            if (rows != null) {
-                rows.root().close();
+            try {
+                if (channel != null) {
+                    channel.close();
+                }
+            } finally {
+                if (rows != null) {
+                    rows.root().close();
+                }
             }
         }
     }

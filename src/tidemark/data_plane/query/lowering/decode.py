@@ -23,6 +23,8 @@ _PARSED = "__tm_parsed"
 _RECORD = "__tm_record"
 # Spark also takes text in single quotes, which is no JSON.
 _STRICT_JSON = {"allowSingleQuotes": "false"}
+# The name of a column that nobody has: Spark would take its own one for what could not be read, and not fill it.
+_LEAVING_OUT = {**_STRICT_JSON, "mode": "DROPMALFORMED", "columnNameOfCorruptRecord": "__tm_refused"}
 _NOT_UTF8 = "the record is not valid UTF-8"
 _NO_VALUE = "the record has no value"
 # Four digits in an exponent, more than a number of anything has; and what a double makes of such a number. In text,
@@ -85,7 +87,7 @@ def decode_flat_json(flat: FlatJson, plan: SourcePlan) -> Decoded:
     fields = [(column.name, parse_type(column.type)) for column in plan.columns]
     raw = {name: f"__tm_raw_{name}" if _converted(type_) else name for name, type_ in fields}
     columns = ", ".join(f"`{name}` {_flat_type(type_)}" for name, type_ in fields)
-    frame = flat.read(columns, {**_STRICT_JSON, "mode": "DROPMALFORMED"}).withColumnsRenamed(raw)
+    frame = flat.read(columns, _LEAVING_OUT).withColumnsRenamed(raw)
     converted = {name: _from_flat_value(F.col(raw[name]), type_) for name, type_ in fields if raw[name] != name}
     problems = _unread(fields, _converted, lambda name: F.col(raw[name]), F.col)
     return Decoded(frame.withColumns(converted) if converted else frame, tuple(problems))
