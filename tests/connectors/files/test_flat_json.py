@@ -28,7 +28,7 @@ def written(folder: Path, content: bytes) -> str:
         (LINE, 1),
         (LINE + b"\n", 1),
         (LINE + b"\n" + LINE, 2),
-        ((LINE + b"\n") * 20_000, 20_000),
+        ((LINE + b"\n") * 200_000, 200_000),
         ('{"id": "ä€😀"}\n'.encode(), 1),
         (b'{"broken": }\n', 1),
         (b"}\n}", 2),
@@ -68,14 +68,14 @@ def test_the_lines_of_several_files_are_counted_together(tmp_path: Path) -> None
     ],
 )
 def test_any_other_line_makes_a_file_one_to_decode(tmp_path: Path, line: bytes) -> None:
-    good = (LINE + b"\n") * 10_000
+    good = (LINE + b"\n") * 100_000
     assert flat_lines([written(tmp_path, good + line + b"\n" + good)]) is None
     assert flat_lines([written(tmp_path, line + b"\n" + good)]) is None
 
 
 def test_a_line_is_judged_whole_wherever_it_begins(tmp_path: Path) -> None:
     """Lines of every length up to a few hundred, so that reading stops at every place in a line."""
-    lines = [json.dumps({"id": "x" * (n % 997)}).encode() for n in range(5_000)]
+    lines = [json.dumps({"id": "x" * (n % 997)}).encode() for n in range(10_000)]
     assert flat_lines([written(tmp_path, b"\n".join(lines))]) == len(lines)
     lines[-2] += b" and more"
     assert flat_lines([written(tmp_path, b"\n".join(lines))]) is None

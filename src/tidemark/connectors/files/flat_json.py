@@ -13,7 +13,8 @@ from typing import IO
 
 import numpy as np
 
-_CHUNK = 128 * 1024
+# Measured: larger ones are no faster, and two threads take longer than one.
+_CHUNK = 1024 * 1024
 _LONGEST_LINE = 16 * 1024 * 1024
 _LOCAL = re.compile(r"(?:file:(?://)?)?(?P<path>/.*)", re.DOTALL)
 _BRACE, _NEWLINE = b"}"[0], b"\n"[0]

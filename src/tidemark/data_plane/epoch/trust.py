@@ -7,7 +7,6 @@ ingestion, so that the time of the epoch does not stand in the plan: Spark would
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from tidemark.data_plane.checkpoint import Note
@@ -25,25 +24,24 @@ class Trust:
 
     def __init__(self, remember: Callable[[Note], None]) -> None:
         self._remember = remember
-        self._flat: Future[Lines] | None = None
+        self._flat: Callable[[], Lines] | None = None
+        self._lines: Lines = {}
         self._in_time: Callable[[], bool] | None = None
 
     @contextmanager
     def during(self, flat: Callable[[], Lines] | None, in_time: Callable[[], bool] | None) -> Iterator[None]:
-        """Lines are looked at beside the epoch; `in_time` is asked when it has been computed.
+        """Both are asked at most once, and not before the epoch has been computed: it needs the processor for itself.
 
         What goes wrong with an epoch that was read the wrong way means nothing.
         """
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="tidemark-lines") as beside:
-            self._flat = beside.submit(flat) if flat else None
-            self._in_time = in_time
-            try:
-                yield
-            finally:
-                self.settle()
+        self._flat, self._lines, self._in_time = flat, {}, in_time
+        try:
+            yield
+        finally:
+            self.settle()
 
     def settle(self) -> None:
-        """Waits for the answers; raises Outgrown when one of them is no."""
+        """Raises Outgrown when one of the answers is no."""
         self.lines()
         if self._in_time is not None and not self._in_time():
             self._remember(Note.EVENTS_AHEAD)
@@ -51,10 +49,11 @@ class Trust:
         self._in_time = None
 
     def lines(self) -> Mapping[str, int]:
-        """Of the sources whose lines were looked at; waits for it, and raises Outgrown as `settle` does."""
-        if self._flat is None:
-            return {}
-        if (found := self._flat.result()) is None:
+        """Of the sources whose lines are looked at; raises Outgrown as `settle` does."""
+        if self._flat is not None:
+            self._lines = self._flat()
+            self._flat = None
+        if self._lines is None:
             self._remember(Note.LINES_TO_DECODE)
             raise Outgrown
-        return found
+        return self._lines
