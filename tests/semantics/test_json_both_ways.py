@@ -106,8 +106,7 @@ ODD_LINES = (
 )
 
 
-@pytest.mark.parametrize("errors", ["read", "not_read"])
-@pytest.mark.parametrize("time", ["ts", "_ingestion_time"])
+@pytest.mark.parametrize(("time", "errors"), [("ts", "read"), ("_ingestion_time", "not_read")])
 def test_no_line_gets_lost_that_is_no_object(tmp_path: Path, spark: SparkSession, time: str, errors: str) -> None:
     """Spark's reader makes no row of some of these, without a word; and few of a job's columns need be looked at."""
     job = JOB.replace("AGGREGATE", "events: count()").replace("event_time: ts", f"event_time: {time}")

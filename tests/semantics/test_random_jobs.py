@@ -21,8 +21,8 @@ from tidemark.protocol.messages import Accounting
 pytestmark = pytest.mark.semantics
 
 Rows = list[str]
-# Of many that were tried, three that have an operator of nearly every kind between them.
-SEEDS = (6, 7, 10)
+# Of many that were tried, two that have an operator of nearly every kind between them.
+SEEDS = (7, 10)
 
 
 def held(folder: Path, sink: dict[str, Any]) -> Rows:

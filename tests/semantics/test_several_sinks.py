@@ -27,18 +27,15 @@ sinks:
   two: {input: last, files: {path: two, format: jsonl}}
 """
 SORTED = "least: min(text), most: max(text), n: count()"
-HASHED = "n: count(), sum: sum(v)"
 OBJECTS = "first: first(text), some: 'collect_set(text, 5)', by: 'max_by(text, v)', top: 'approx_top_k(text, 2)'"
 WINDOWS = ("tumbling: 5s", "sliding: 10s, every: 5s", "session: 1s")
 OPERATORS = [
     *[
-        f"{{type: window, input: events, key: [id], window: {{{window}}}, aggregate: {{{aggregate}}}}}"
+        f"{{type: window, input: events, key: [id], window: {{{window}}}, aggregate: {{{SORTED}}}}}"
         for window in WINDOWS
-        for aggregate in (SORTED, HASHED, OBJECTS)
     ],
+    f"{{type: window, input: events, key: [id], window: {{tumbling: 5s}}, aggregate: {{{OBJECTS}}}}}",
     f"{{type: aggregate, input: events, key: [id], aggregate: {{{SORTED}}}}}",
-    "{type: window, input: events, key: [id], window: {tumbling: 5s}, emit: on_update, aggregate: {most: max(text)}}",
-    f"{{type: window, input: events, key: [], window: {{tumbling: 5s}}, aggregate: {{{SORTED}}}}}",
     "{type: dedup, input: events, by: [id], within: 1m}",
 ]
 
