@@ -52,6 +52,11 @@ class SourcePlan(Frozen):
     max_error_rate: float | None = None
     endless: bool = False
 
+    @property
+    def error_limit(self) -> float | None:
+        """The share of an epoch's records above which errors stop the job; None where they never do."""
+        return 0.0 if self.on_error == "fail" else self.max_error_rate
+
 
 class OperatorPlan(Frozen):
     """What all operators share; `output` are the payload columns of the main port."""

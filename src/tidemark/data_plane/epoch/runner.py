@@ -139,10 +139,8 @@ class EpochRunner:
         return stateless.take_port(operator, frame, port) if isinstance(operator, BranchPlan) else frame
 
     def _refuses_input(self) -> bool:
-        sources = [self.plan.sources[node] for node in self.query.sources]
-        return self.finished or any(
-            source.on_error == "fail" or source.max_error_rate is not None for source in sources
-        )
+        limits = [self.plan.sources[node].error_limit for node in self.query.sources]
+        return self.finished or any(limit is not None for limit in limits)
 
     def _check_input(self, observed: Observed) -> None:
         for node in self.query.sources:
@@ -156,8 +154,7 @@ class EpochRunner:
             self._check_errors(node, events_in, errors)
 
     def _check_errors(self, node: str, events_in: int, errors: int) -> None:
-        source = self.plan.sources[node]
-        limit = 0.0 if source.on_error == "fail" else source.max_error_rate
+        limit = self.plan.sources[node].error_limit
         if limit is not None and errors > limit * events_in:
             raise TooManyErrors(
                 f"source {node}: {errors} of {events_in} records of an epoch could not be read",

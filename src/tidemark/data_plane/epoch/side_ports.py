@@ -56,8 +56,7 @@ class SidePorts:
 
     def _lacks_errors(self, node: str, observed: Observed) -> bool:
         """Whether there are errors that were not counted and will not be by those who read them, or too late."""
-        source = self._plan.sources[node]
-        decides = source.on_error == "fail" or source.max_error_rate is not None
+        decides = self._plan.sources[node].error_limit is not None
         unread = node in self._query.accounts and f"{node}.errors" not in self._origin.values()
         return (decides or unread) and not _all_are_told(observed, node)
 
